@@ -1,0 +1,355 @@
+/* append.c - taking batches in.
+ *
+ * The body is checksummed by the caller's thread before the lock is taken; under it the batch gets
+ * its place, its sequence numbers and its time, and is copied. A blocking caller with nobody ahead
+ * then writes and syncs in its own thread: handing the work to another one and being woken by it
+ * would cost as much as a quarter of the sync. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/crc.h"
+#include "log/state.h"
+
+struct incoming {
+    const struct weir__log_batch *batch;
+    uint32_t body_bytes, body_crc;
+    uint64_t bytes; /* in the log */
+    weir__log_done_fn done;
+    void *user;
+    struct weir__log_waiter *waiter;
+    struct weir__log_receipt receipt;
+    uint64_t ticket; /* its place in the queue */
+};
+
+static int measure(const struct weir__log *log, struct incoming *in, struct weir_error *err)
+{
+    const struct weir__log_batch *b = in->batch;
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < WEIR__LOG_BODY_PARTS_MAX; i++) {
+        bytes += b->body[i].len;
+        if (bytes > log->o.batch_bytes_max)
+            return weir__fail(err, WEIR_ETOOBIG, "a batch of more than %u bytes",
+                              log->o.batch_bytes_max);
+        in->body_crc = weir__crc32c(in->body_crc, b->body[i].at, b->body[i].len);
+    }
+    if (b->partition >= log->o.partitions)
+        return weir__fail(err, WEIR_EINVAL, "partition %u of %u", b->partition, log->o.partitions);
+    if (b->count == 0 || b->count > bytes)
+        return weir__fail(err, WEIR_EINVAL, "%u events in %" PRIu64 " bytes", b->count, bytes);
+    in->body_bytes = (uint32_t)bytes;
+    in->bytes = weir__batch_bytes(in->body_bytes);
+    return 0;
+}
+
+static bool inside_completion(const struct weir__log *log)
+{
+    return log->completing && pthread_equal(log->completer, pthread_self());
+}
+
+/* A place in the queue; it grows up to its limit. */
+static bool queue_room(struct weir__log *log)
+{
+    uint64_t used = log->queue_tail - log->queue_head;
+    uint32_t cap = log->queue_cap * 2;
+    struct weir__log_pending *queue;
+
+    if (used < log->queue_cap) return true;
+    if (cap > WEIR__LOG_PENDING_MAX) return false;
+    queue = calloc(cap, sizeof *queue);
+    if (!queue) return false;
+    for (uint64_t i = log->queue_head; i < log->queue_tail; i++)
+        queue[i & (cap - 1)] = log->queue[i & (log->queue_cap - 1)];
+    free(log->queue);
+    log->queue = queue;
+    log->queue_cap = cap;
+    return true;
+}
+
+/* 1: there is room. 0: not yet. Negative: there never will be. */
+static int try_room(struct weir__log *log, uint64_t bytes, struct weir_error *err)
+{
+    if (log->failed) return weir__log_state_locked(log, err);
+    if (log->closing) return weir__fail(err, WEIR_ECLOSED, "the log is closing");
+    if (log->roll_rc != 0) {
+        int rc = log->roll_rc;
+
+        if (err) *err = log->roll_err;
+        log->roll_rc = 0;
+        return rc;
+    }
+    if (!queue_room(log)) return 0;
+    if (log->want_roll || !weir__log_fits(log, bytes)) {
+        log->want_roll = true;
+        if (bytes > log->roll_bytes) log->roll_bytes = bytes;
+        return 0;
+    }
+    switch (weir__tail_room(&log->tail, bytes, log->visible)) {
+    case WEIR__TAIL_READY: return 1;
+    case WEIR__TAIL_NOMEM: return weir__fail(err, WEIR_ENOMEM, "taking a batch in: out of memory");
+    case WEIR__TAIL_FULL: break;
+    }
+    return 0;
+}
+
+static int wait_for_room(struct weir__log *log, const struct incoming *in, int64_t deadline_ns,
+                         struct weir_error *err)
+{
+    bool alone = log->o.no_threads || inside_completion(log); /* nobody else would do the work */
+    bool may_lead = in->waiter || alone;
+    int rc;
+
+    while ((rc = try_room(log, in->bytes, err)) == 0) {
+        bool timed_out = false;
+
+        if (deadline_ns != 0 && may_lead && !log->leading && weir__log_has_work(log)) {
+            rc = weir__log_lead(log, err);
+            if (rc != 0) return rc;
+            continue;
+        }
+        if (deadline_ns != 0 && log->o.no_threads && !log->completing &&
+            log->queue_head < log->queue_commit) {
+            weir__log_run_completions(log);
+            continue;
+        }
+        if (deadline_ns == 0 || (alone && !log->leading))
+            timed_out = true;
+        else
+            timed_out = !weir__log_wait(log, may_lead, deadline_ns);
+        if (timed_out)
+            return weir__fail(err, WEIR_EBUSY,
+                              "too much is waiting for the disk: %" PRIu64 " bytes in %" PRIu64
+                              " batches",
+                              log->tail.end - log->visible, log->queue_tail - log->queue_head);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* Checks an idempotent producer's mark. *out_known is what is remembered, NULL: nothing. */
+static int check_producer(struct weir__log *log, struct incoming *in,
+                          struct weir__producer **out_known, struct weir_error *err)
+{
+    const struct weir__log_batch *b = in->batch;
+    int rc;
+
+    *out_known = NULL;
+    if (b->producer.id == 0) return 0;
+    *out_known = weir__producers_find(&log->producers, b->partition, b->producer.id);
+    rc = weir__producer_check(*out_known, &b->producer, b->count, &in->receipt.duplicate, err);
+    if (rc != 0 || *out_known) return rc;
+    *out_known = weir__producers_put(&log->producers, b->partition, b->producer.id);
+    return *out_known ? 0 : weir__fail(err, WEIR_ENOMEM, "out of memory");
+}
+
+static void enqueue(struct weir__log *log, struct incoming *in, const struct weir__producer *before)
+{
+    const struct weir__log_batch *b = in->batch;
+    bool stored = !in->receipt.duplicate;
+
+    in->ticket = log->queue_tail++;
+    log->queue[in->ticket & (log->queue_cap - 1)] = (struct weir__log_pending){
+        .receipt = in->receipt,
+        .end = log->tail.end,
+        .partition = b->partition,
+        .count = stored ? b->count : 0,
+        .body_bytes = stored ? in->body_bytes : 0,
+        .done = in->done,
+        .user = in->user,
+        .waiter = in->waiter,
+        .producer_id = b->producer.id,
+        .before = before ? *before : (struct weir__producer){0},
+    };
+}
+
+static void copy_batch(struct weir__log *log, const struct incoming *in)
+{
+    const struct weir__log_batch *b = in->batch;
+    struct weir__batch_header h = {
+        .position = in->receipt.offset,
+        .watermark = log->synced,
+        .sequence = in->receipt.sequence,
+        .time_ms = in->receipt.time_ms,
+        .producer = b->producer,
+        .epoch = log->epoch,
+        .body_bytes = in->body_bytes,
+        .body_crc = in->body_crc,
+        .count = b->count,
+        .partition = (uint16_t)b->partition,
+        .attrs = b->attrs,
+    };
+    uint8_t *at = weir__tail_at(&log->tail), *end = at + in->bytes;
+
+    weir__batch_encode(&h, log->o.hub_id, at);
+    at += WEIR__BATCH_HEADER_BYTES;
+    for (int i = 0; i < WEIR__LOG_BODY_PARTS_MAX; i++) {
+        if (b->body[i].len == 0) continue;
+        memcpy(at, b->body[i].at, b->body[i].len);
+        at += b->body[i].len;
+    }
+    memset(at, 0, (size_t)(end - at));
+    weir__tail_advance(&log->tail, in->bytes);
+}
+
+static void remember_producer(struct weir__producer *p, const struct incoming *in)
+{
+    const struct weir__log_batch *b = in->batch;
+
+    *p = (struct weir__producer){.id = b->producer.id,
+                                 .partition = b->partition,
+                                 .epoch = b->producer.epoch,
+                                 .next = b->producer.sequence + b->count,
+                                 .count = b->count,
+                                 .sequence = in->receipt.sequence,
+                                 .offset = in->receipt.offset,
+                                 .time_ms = in->receipt.time_ms};
+}
+
+/* There is room: gives the batch its place and lays it down. */
+static int lay_down(struct weir__log *log, struct incoming *in, struct weir_error *err)
+{
+    struct weir__head *head = &log->heads[in->batch->partition];
+    struct weir__producer *known, before = {0};
+    int64_t now_ms = log->o.clock.wall_ms(log->o.clock.self);
+    int rc = check_producer(log, in, &known, err);
+
+    if (rc != 0) return rc;
+    if (in->receipt.duplicate) {
+        in->receipt.offset = known->offset;
+        in->receipt.sequence = known->sequence;
+        in->receipt.time_ms = known->time_ms;
+        enqueue(log, in, NULL);
+        return 0;
+    }
+    if (now_ms > log->last_time_ms) log->last_time_ms = now_ms;
+    in->receipt.offset = log->tail.end;
+    in->receipt.sequence = head->next_sequence;
+    in->receipt.time_ms = log->last_time_ms;
+    copy_batch(log, in);
+    *head = (struct weir__head){head->next_sequence + in->batch->count,
+                                in->receipt.offset + in->batch->count - 1, in->receipt.time_ms};
+    if (known) {
+        if (known->count) before = *known;
+        remember_producer(known, in);
+    }
+    enqueue(log, in, &before);
+    return 0;
+}
+
+static int take_in(struct weir__log *log, struct incoming *in, int64_t deadline_ns,
+                   struct weir_error *err)
+{
+    int rc = wait_for_room(log, in, deadline_ns, err);
+
+    return rc != 0 ? rc : lay_down(log, in, err);
+}
+
+int weir__log_append(struct weir__log *log, const struct weir__log_batch *batch,
+                     int64_t deadline_ns, weir__log_done_fn done, void *user,
+                     struct weir_error *err)
+{
+    struct incoming in = {.batch = batch, .done = done, .user = user};
+    int rc = measure(log, &in, err);
+
+    if (rc != 0) return rc;
+    weir__mutex_lock(&log->lock);
+    rc = take_in(log, &in, deadline_ns, err);
+    weir__log_pass_on(log);
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}
+
+/* Leads while nobody else does, waits while somebody does. */
+static int wait_for_answer(struct weir__log *log, struct incoming *in, int64_t deadline_ns,
+                           struct weir_error *err)
+{
+    struct weir__log_waiter *w = in->waiter;
+
+    while (!w->done) {
+        bool in_time;
+
+        if (!log->leading) {
+            weir__log_lead(log, NULL); /* its outcome comes back through the waiter */
+            continue;
+        }
+        in_time = weir__log_wait(log, true, deadline_ns);
+        if (in_time || w->done) continue;
+        log->queue[in->ticket & (log->queue_cap - 1)].waiter = NULL;
+        return weir__fail(err, WEIR_EUNKNOWN,
+                          "the deadline passed before the disk answered; the batch may be there");
+    }
+    if (w->rc != 0 && err) *err = w->err;
+    return w->rc == 0 ? 0 : weir__wrap(err, w->rc, "%s", weir_error_text(w->rc));
+}
+
+int weir__log_append_wait(struct weir__log *log, const struct weir__log_batch *batch,
+                          int64_t deadline_ns, struct weir__log_receipt *out,
+                          struct weir_error *err)
+{
+    struct weir__log_waiter waiter = {0};
+    struct incoming in = {.batch = batch, .waiter = &waiter};
+    int rc = measure(log, &in, err);
+
+    if (rc != 0) return rc;
+    weir__mutex_lock(&log->lock);
+    if (inside_completion(log)) {
+        rc = weir__fail(err, WEIR_EDEADLOCK, "a blocking append inside a completion");
+    } else {
+        rc = take_in(log, &in, deadline_ns, err);
+        if (rc == 0) rc = wait_for_answer(log, &in, deadline_ns, err);
+        if (log->o.no_threads) weir__log_run_completions(log);
+    }
+    weir__log_pass_on(log);
+    weir__mutex_unlock(&log->lock);
+    if (rc == 0 && out) *out = in.receipt;
+    return rc;
+}
+
+int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_error *err)
+{
+    uint64_t target, undone;
+    int rc = 0;
+
+    weir__mutex_lock(&log->lock);
+    target = log->queue_tail;
+    undone = log->undone;
+    if (inside_completion(log)) {
+        rc = weir__fail(err, WEIR_EDEADLOCK, "a flush inside a completion");
+        target = 0;
+    }
+    while (log->queue_head < target || (log->o.no_threads && log->want_roll && !log->failed)) {
+        if ((log->queue_commit < target || log->want_roll) && !log->leading) {
+            weir__log_lead(log, NULL);
+            continue;
+        }
+        if (log->o.no_threads && log->queue_head < log->queue_commit) {
+            weir__log_run_completions(log);
+            continue;
+        }
+        if (!weir__log_wait(log, true, deadline_ns)) {
+            rc = weir__fail(err, WEIR_ETIMEDOUT, "the deadline passed before the disk answered");
+            break;
+        }
+    }
+    if (rc == 0) rc = weir__log_state_locked(log, err);
+    if (rc == 0 && log->undone != undone)
+        rc = weir__fail(err, WEIR_ENOSPACE, "no space left: batches were not stored");
+    weir__log_pass_on(log);
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}
+
+int weir__log_producer_state(struct weir__log *log, uint32_t partition, uint64_t id,
+                             struct weir__log_producer *out_next, struct weir_error *err)
+{
+    struct weir__producer *p;
+    int rc = 0;
+
+    weir__mutex_lock(&log->lock);
+    p = weir__producers_find(&log->producers, partition, id);
+    if (p)
+        *out_next = (struct weir__log_producer){p->id, p->epoch, p->next};
+    else
+        rc = weir__fail(err, WEIR_ENOTFOUND, "producer %" PRIu64 " is not known", id);
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}

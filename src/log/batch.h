@@ -1,0 +1,40 @@
+/* batch.h - the header in front of every stored batch. The bytes are drawn in batch.c. */
+#ifndef WEIR_LOG_BATCH_H
+#define WEIR_LOG_BATCH_H
+
+#include <stdbool.h>
+
+#include "log/log.h"
+
+#define WEIR__BATCH_HEADER_BYTES 80u
+#define WEIR__BATCH_ALIGN 8u
+
+struct weir__batch_header {
+    uint64_t position;
+    uint64_t watermark; /* everything before it was on disk when this batch was taken in */
+    uint64_t sequence;
+    int64_t time_ms;
+    struct weir__log_producer producer;
+    uint32_t epoch;
+    uint32_t body_bytes;
+    uint32_t body_crc;
+    uint32_t count;
+    uint16_t partition;
+    uint16_t attrs;
+};
+
+void weir__batch_encode(const struct weir__batch_header *, uint64_t hub_id, uint8_t *to);
+
+/* False when these 80 bytes are not a header of this hub. Checks the header alone. */
+bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch_header *out);
+
+/* Bytes in the log of a batch with this body. */
+static inline uint64_t weir__batch_bytes(uint32_t body_bytes)
+{
+    return weir__round_up(WEIR__BATCH_HEADER_BYTES + (uint64_t)body_bytes, WEIR__BATCH_ALIGN);
+}
+
+/* A quick look before the whole check: could a batch of this position begin here? */
+bool weir__batch_begins(const uint8_t *from, uint64_t position);
+
+#endif

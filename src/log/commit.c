@@ -1,0 +1,288 @@
+/* commit.c - from memory to disk: one write and one sync for all that is waiting.
+ *
+ *   what fails                   what becomes of the group          and of the log
+ *   write, for want of space     taken back: WEIR_ENOSPACE          goes on under a new epoch
+ *   write, otherwise             WEIR_EUNKNOWN                      stops
+ *   sync                         WEIR_EUNKNOWN                      stops: a second sync would lie
+ *   memory, after the sync       WEIR_EUNKNOWN                      stops; a reopen finds it
+ *
+ * Batches that were taken in behind a group that failed are never written: they end with the same
+ * error when the group was taken back, and with WEIR_EFAILED when the log stopped. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "log/state.h"
+
+#define COMPLETIONS_AT_ONCE 64
+
+static struct weir__log_pending *place(struct weir__log *log, uint64_t i)
+{
+    return &log->queue[i & (log->queue_cap - 1)];
+}
+
+bool weir__log_wait(struct weir__log *log, bool may_lead, int64_t deadline_ns)
+{
+    bool in_time;
+
+    log->room_waiters++;
+    log->lead_waiters += may_lead;
+    if (!may_lead) weir__log_pass_on(log);
+    in_time = weir__cond_wait(&log->room, &log->lock, deadline_ns);
+    log->lead_waiters -= may_lead;
+    log->room_waiters--;
+    return in_time;
+}
+
+void weir__log_take_lead(struct weir__log *log)
+{
+    while (log->leading) weir__log_wait(log, false, INT64_MAX);
+    log->leading = true;
+}
+
+bool weir__log_has_work(const struct weir__log *log)
+{
+    if (log->failed) return false;
+    return log->queue_commit < log->queue_tail || (log->want_roll && log->roll_rc == 0);
+}
+
+void weir__log_pass_on(struct weir__log *log)
+{
+    bool to_lead = !log->leading && log->lead_waiters == 0 && weir__log_has_work(log);
+
+    if (log->flusher_idle && (to_lead || log->queue_head < log->queue_commit))
+        weir__cond_signal(&log->work);
+}
+
+void weir__log_give_lead(struct weir__log *log)
+{
+    log->leading = false;
+    if (log->room_waiters) weir__cond_broadcast(&log->room);
+    weir__log_pass_on(log);
+}
+
+int weir__log_state_locked(struct weir__log *log, struct weir_error *err)
+{
+    if (!log->failed) return 0;
+    return weir__fail(err, WEIR_EFAILED, "the log stopped and must be opened anew: %s",
+                      log->failure.text);
+}
+
+static void answer(struct weir__log_pending *p, int rc, const struct weir_error *err)
+{
+    p->rc = rc;
+    if (!p->waiter) return;
+    p->waiter->rc = rc;
+    if (rc != 0 && err) p->waiter->err = *err;
+    p->waiter->done = true;
+    p->waiter = NULL;
+}
+
+/* Everything that is not durable gets its answer; those up to `group` may be on disk. */
+static void answer_all(struct weir__log *log, uint64_t group, int group_rc, int rest_rc,
+                       const struct weir_error *err)
+{
+    for (uint64_t i = log->queue_commit; i < log->queue_tail; i++)
+        answer(place(log, i), i < group ? group_rc : rest_rc, err);
+    log->queue_commit = log->queue_tail;
+}
+
+static void wake_watchers(struct weir__log *log, uint32_t partition)
+{
+    for (struct weir__log_watch *w = log->watches[partition]; w; w = w->next) w->fn(w->user);
+}
+
+void weir__log_stop(struct weir__log *log, int rc, const struct weir_error *err)
+{
+    if (log->failed) return;
+    log->failed = rc;
+    if (err) log->failure = *err;
+    log->failure.code = rc;
+    weir__log_line(&log->o.logger, WEIR__ERROR, "log", "stopped dir=%s: %s", log->dir,
+                   log->failure.text);
+    answer_all(log, log->queue_commit, WEIR_EFAILED, WEIR_EFAILED, &log->failure);
+    for (uint32_t i = 0; log->watch_count && i < log->o.partitions; i++) wake_watchers(log, i);
+}
+
+/* The group is durable: index, heads, counters, whoever waits. False: out of memory. */
+static bool settle(struct weir__log *log, uint64_t group, uint64_t to)
+{
+    struct weir__segment *seg = weir__log_active(log);
+
+    for (uint64_t i = log->queue_commit; i < group; i++) {
+        struct weir__log_pending *p = place(log, i);
+        struct weir__index_entry e = {p->receipt.offset, p->receipt.sequence, p->receipt.time_ms,
+                                      p->count, p->body_bytes};
+
+        if (p->body_bytes && !weir__index_add(seg->index, p->partition, &e)) return false;
+    }
+    for (uint64_t i = log->queue_commit; i < group; i++) {
+        struct weir__log_pending *p = place(log, i);
+
+        answer(p, 0, NULL);
+        if (p->body_bytes == 0) continue;
+        log->durable_heads[p->partition] =
+            (struct weir__head){p->receipt.sequence + p->count, p->receipt.offset + p->count - 1,
+                                p->receipt.time_ms};
+        if (log->active_since_ms == 0) log->active_since_ms = p->receipt.time_ms;
+        log->stats.batches++;
+        log->stats.events += p->count;
+        log->stats.bytes += p->body_bytes;
+    }
+    log->visible = to;
+    if (!log->o.sync_ms) log->synced = to;
+    seg->end = to;
+    for (uint64_t i = log->queue_commit; log->watch_count && i < group; i++)
+        wake_watchers(log, place(log, i)->partition);
+    log->queue_commit = group;
+    while (log->queue_head < log->queue_commit && !place(log, log->queue_head)->done)
+        log->queue_head++;
+    log->stats.groups++;
+    return true;
+}
+
+static void restore_producer(struct weir__log *log, const struct weir__log_pending *p)
+{
+    struct weir__producer *known;
+
+    if (p->before.id == 0) {
+        weir__producers_drop(&log->producers, p->partition, p->producer_id);
+        return;
+    }
+    known = weir__producers_find(&log->producers, p->partition, p->producer_id);
+    if (known) *known = p->before;
+}
+
+/* Takes back everything that is not durable. What the disk may have of it must never come to life:
+ * from here on another epoch counts. */
+static void undo(struct weir__log *log, const struct weir_error *cause)
+{
+    struct weir_error err = *cause;
+    int rc;
+
+    for (uint64_t i = log->queue_tail; i-- > log->queue_commit;)
+        if (place(log, i)->producer_id && place(log, i)->body_bytes)
+            restore_producer(log, place(log, i));
+    memcpy(log->heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
+    weir__tail_cut(&log->tail, log->visible);
+    log->undone += log->queue_tail - log->queue_commit;
+    weir__mutex_unlock(&log->lock);
+    log->control.epoch++;
+    log->control.epoch_start = log->visible;
+    rc = weir__log_write_control(log, &err);
+    weir__mutex_lock(&log->lock);
+    log->epoch = log->control.epoch;
+    if (rc != 0)
+        weir__log_stop(log, rc, &err);
+    else
+        answer_all(log, log->queue_commit, cause->code, cause->code, cause);
+}
+
+/* How many of the waiting batches go together. */
+static uint64_t choose_group(struct weir__log *log, uint64_t *out_to)
+{
+    uint64_t i = log->queue_commit, from = log->visible;
+
+    *out_to = from;
+    while (i < log->queue_tail &&
+           (place(log, i)->end - from <= WEIR__LOG_GROUP_BYTES_MAX || i == log->queue_commit))
+        *out_to = place(log, i++)->end;
+    return i;
+}
+
+static int write_group(struct weir__log *log, uint64_t from, uint64_t to, bool *out_written,
+                       struct weir_error *err)
+{
+    struct weir__segment *seg = weir__log_active(log);
+    struct weir__bytes parts[WEIR__FS_PARTS_MAX];
+    int count = weir__tail_parts(&log->tail, from, to, parts), rc;
+
+    weir__mutex_unlock(&log->lock);
+    rc = seg->file->ops->write(seg->file, parts, count,
+                               weir__round_down(from, WEIR__FS_BLOCK) - seg->h.base, err);
+    *out_written = rc == 0;
+    if (rc == 0 && !log->o.sync_ms && !(log->o.sabotage & WEIR__LOG_SKIP_SYNC))
+        rc = seg->file->ops->sync(seg->file, err);
+    weir__mutex_lock(&log->lock);
+    log->written_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    if (!log->o.sync_ms) log->stats.syncs++;
+    return rc == 0 ? 0 : weir__wrap(err, rc, "segment %s", seg->name);
+}
+
+static int commit_group(struct weir__log *log, struct weir_error *out)
+{
+    struct weir_error err = {0};
+    uint64_t from = log->visible, to, group = choose_group(log, &to);
+    bool written = true;
+    int rc = 0;
+
+    log->leading = true;
+    if (to > from) rc = write_group(log, from, to, &written, &err);
+    if (rc == 0 && !settle(log, group, to))
+        rc = weir__fail(&err, WEIR_ENOMEM, "indexing a group: out of memory");
+    if (rc == WEIR_ENOSPACE && !written) {
+        undo(log, &err);
+    } else if (rc != 0) {
+        for (uint64_t i = log->queue_commit; i < group; i++)
+            answer(place(log, i), WEIR_EUNKNOWN, &err);
+        log->queue_commit = group;
+        weir__log_stop(log, rc, &err);
+    }
+    weir__log_give_lead(log);
+    if (rc != 0 && out) *out = err;
+    return rc;
+}
+
+int weir__log_lead(struct weir__log *log, struct weir_error *err)
+{
+    assert(!log->leading);
+    if (log->queue_commit < log->queue_tail) return commit_group(log, err);
+    return log->want_roll ? weir__log_roll(log, err) : 0;
+}
+
+int weir__log_sync_lazily(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__file *f;
+    uint64_t to;
+    int rc;
+
+    weir__log_take_lead(log);
+    f = weir__log_active(log)->file;
+    to = log->visible;
+    weir__mutex_unlock(&log->lock);
+    rc = f->ops->sync(f, err);
+    weir__mutex_lock(&log->lock);
+    log->synced_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    log->stats.syncs++;
+    if (rc == 0)
+        log->synced = to;
+    else
+        weir__log_stop(log, rc, err);
+    weir__log_give_lead(log);
+    return rc;
+}
+
+void weir__log_run_completions(struct weir__log *log)
+{
+    if (log->completing) return; /* further up on this stack: it goes on there */
+    log->completing = true;
+    log->completer = pthread_self();
+    while (log->queue_head < log->queue_commit) {
+        struct weir__log_pending now[COMPLETIONS_AT_ONCE];
+        int count = 0;
+
+        while (count < COMPLETIONS_AT_ONCE && log->queue_head < log->queue_commit)
+            now[count++] = *place(log, log->queue_head++);
+        weir__mutex_unlock(&log->lock);
+        for (int i = 0; i < count; i++) {
+            struct weir_error err = {.code = now[i].rc};
+
+            if (!now[i].done) continue;
+            if (now[i].rc != 0) weir__fail(&err, now[i].rc, "%s", weir_error_text(now[i].rc));
+            now[i].done(now[i].user, now[i].rc, &now[i].receipt, now[i].rc ? &err : NULL);
+        }
+        weir__mutex_lock(&log->lock);
+        if (log->room_waiters) weir__cond_broadcast(&log->room);
+    }
+    log->completing = false;
+    if (log->room_waiters) weir__cond_broadcast(&log->room);
+}

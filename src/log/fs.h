@@ -1,0 +1,92 @@
+/* fs.h - the log's only way to files.
+ *
+ * Two small tables of functions, so that a simulated disk and a fault injector can stand where the
+ * kernel stands. Nothing here is atomic and nothing is durable until sync (a file's bytes and
+ * size) or sync_dir (names made or removed in a folder) has returned 0. A failed sync is final:
+ * what it covered is in an unknown state, and calling it again proves nothing. */
+#ifndef WEIR_LOG_FS_H
+#define WEIR_LOG_FS_H
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+#define WEIR__FS_VERSION 1
+
+/* Direct reads and writes: offset, length and memory are multiples of this. */
+#define WEIR__FS_BLOCK 4096u
+
+/* Parts of one write, at most. */
+#define WEIR__FS_PARTS_MAX 64
+
+enum weir__fs_flags {
+    WEIR__FS_CREATE = 1,    /* make it; WEIR_EEXIST when there is one */
+    WEIR__FS_READ_ONLY = 2, /* never written through this handle */
+    WEIR__FS_DIRECT = 4,    /* past the page cache where the file system can, quietly not else */
+    WEIR__FS_LOCK = 8       /* ours alone until closed; made when missing; holds our pid as text.
+                               WEIR_ELOCKED names the holder's pid */
+};
+
+struct weir__fs;
+struct weir__file;
+
+struct weir__file_ops {
+    int version;
+
+    /* Reads len bytes at `at`. *out_len is less than len only at the end of the file. */
+    int (*read)(struct weir__file *, void *to, size_t len, uint64_t at, size_t *out_len,
+                struct weir_error *);
+
+    /* Writes the parts one after another at `at`: all of them, or an error, after which any part
+     * of them may be there. Short writes are gone on with inside. */
+    int (*write)(struct weir__file *, const struct weir__bytes *parts, int count, uint64_t at,
+                 struct weir_error *);
+
+    /* Everything written and the size are on the disk when this returns 0. */
+    int (*sync)(struct weir__file *, struct weir_error *);
+
+    /* Makes the file `size` bytes long with its space reserved; new bytes read as zeros. */
+    int (*allocate)(struct weir__file *, uint64_t size, struct weir_error *);
+
+    int (*size)(struct weir__file *, uint64_t *out, struct weir_error *);
+
+    /* These bytes will be read soon. A hint: it cannot fail. */
+    void (*prefetch)(struct weir__file *, uint64_t at, uint64_t len);
+
+    void (*close)(struct weir__file *);
+};
+
+/* name lives for the call. Return non-zero to stop; list then returns it. */
+typedef int (*weir__fs_name_fn)(const char *name, void *user);
+
+struct weir__fs_ops {
+    int version;
+
+    int (*open)(struct weir__fs *, const char *path, unsigned flags, struct weir__file **out,
+                struct weir_error *);
+    int (*list)(struct weir__fs *, const char *dir, weir__fs_name_fn, void *user,
+                struct weir_error *); /* "." and ".." left out, any order */
+    int (*remove)(struct weir__fs *, const char *path,
+                  struct weir_error *); /* file, empty folder */
+    int (*make_dir)(struct weir__fs *, const char *path, struct weir_error *);
+    int (*sync_dir)(struct weir__fs *, const char *path, struct weir_error *);
+};
+
+/* First member of each implementation's own struct. */
+struct weir__fs {
+    const struct weir__fs_ops *ops;
+};
+
+struct weir__file {
+    const struct weir__file_ops *ops;
+};
+
+/* The machine's own file system. Lives for ever, has no state. */
+struct weir__fs *weir__fs_posix(void);
+
+/* close that takes NULL. */
+static inline void weir__file_close(struct weir__file *f)
+{
+    if (f) f->ops->close(f);
+}
+
+#endif

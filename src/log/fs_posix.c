@@ -1,0 +1,379 @@
+/* fs_posix.c - the machine's own file system behind fs.h.
+ *
+ * Short transfers and EINTR are gone on with, everything else is an error whose text names the
+ * call and the path. Handles are closed on exec. Files and folders are the owner's alone: they
+ * hold other people's events.
+ *
+ * Direct handles are opened plainly and switched over afterwards: a file system that cannot would
+ * otherwise refuse the open after it had made the file. */
+#define _GNU_SOURCE
+#include "log/fs.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define FILE_MODE 0600
+#define DIR_MODE 0700
+#define PID_BYTES 24 /* with its newline */
+
+struct posix_file {
+    struct weir__file base;
+    int fd;
+    bool direct;
+    bool locked;
+    char path[];
+};
+
+static struct posix_file *posix_of(struct weir__file *file)
+{
+    return (struct posix_file *)(void *)file;
+}
+
+static int fail_call(struct weir_error *err, int errnum, const char *call, const char *path)
+{
+    int code = weir__fail_errno(err, errnum, call);
+
+    return weir__wrap(err, code, "%s", path);
+}
+
+/* ---- one file ---- */
+
+static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at, size_t *out_len,
+                     struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = pread(f->fd, (char *)to + done, len - done, (off_t)(at + done));
+
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_call(err, errno, "pread", f->path);
+        done += (size_t)n;
+        /* A direct read that ends inside a block has met the end of the file, and the next one
+         * would start where no direct read may. */
+        if (n == 0 || (f->direct && (size_t)n % WEIR__FS_BLOCK != 0)) break;
+    }
+    *out_len = done;
+    return 0;
+}
+
+/* Takes n written bytes off the front; returns how many parts are done with. */
+static int skip_parts(struct iovec *parts, int count, size_t n)
+{
+    int i = 0;
+
+    while (i < count && n >= parts[i].iov_len) n -= parts[i++].iov_len;
+    if (i < count) {
+        parts[i].iov_base = (char *)parts[i].iov_base + n;
+        parts[i].iov_len -= n;
+    }
+    return i;
+}
+
+static int write_file(struct weir__file *file, const struct weir__bytes *bytes, int count,
+                      uint64_t at, struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+    struct iovec parts[WEIR__FS_PARTS_MAX];
+
+    assert(count >= 0 && count <= WEIR__FS_PARTS_MAX);
+    for (int i = 0; i < count; i++) {
+        parts[i].iov_base = (void *)(uintptr_t)bytes[i].at; /* pwritev does not write to it */
+        parts[i].iov_len = bytes[i].len;
+    }
+    for (int done = skip_parts(parts, count, 0); done < count;) {
+        ssize_t n = pwritev(f->fd, parts + done, count - done, (off_t)at);
+
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0) return fail_call(err, EIO, "pwritev wrote nothing", f->path);
+        if (n < 0) return fail_call(err, errno, "pwritev", f->path);
+        at += (uint64_t)n;
+        done += skip_parts(parts + done, count - done, (size_t)n);
+    }
+    return 0;
+}
+
+static int sync_file(struct weir__file *file, struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+    int rc;
+
+    do {
+#ifdef F_FULLFSYNC
+        rc = fcntl(f->fd, F_FULLFSYNC);
+#else
+        rc = fdatasync(f->fd);
+#endif
+    } while (rc != 0 && errno == EINTR);
+    return rc == 0 ? 0 : fail_call(err, errno, "fdatasync", f->path);
+}
+
+static int size_file(struct weir__file *file, uint64_t *out, struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+    struct stat st;
+
+    if (fstat(f->fd, &st) != 0) return fail_call(err, errno, "fstat", f->path);
+    *out = (uint64_t)st.st_size;
+    return 0;
+}
+
+static int truncate_file(struct posix_file *f, uint64_t size, struct weir_error *err)
+{
+    while (ftruncate(f->fd, (off_t)size) != 0)
+        if (errno != EINTR) return fail_call(err, errno, "ftruncate", f->path);
+    return 0;
+}
+
+/* Reserves by writing: whole blocks of zeros from the first block behind `from`, so that direct
+ * handles can do it too; what they overhang is cut off again. */
+static int write_zeros(struct posix_file *f, uint64_t from, uint64_t to, struct weir_error *err)
+{
+    static const _Alignas(WEIR__FS_BLOCK) uint8_t zeros[WEIR__FS_BLOCK];
+    struct weir__bytes parts[WEIR__FS_PARTS_MAX];
+    int rc = truncate_file(f, to, err);
+
+    for (int i = 0; i < WEIR__FS_PARTS_MAX; i++) parts[i] = weir__bytes_of(zeros, sizeof zeros);
+    for (uint64_t at = weir__round_up(from, WEIR__FS_BLOCK); rc == 0 && at < to;) {
+        uint64_t blocks = weir__round_up(to - at, WEIR__FS_BLOCK) / WEIR__FS_BLOCK;
+        int count = blocks < WEIR__FS_PARTS_MAX ? (int)blocks : WEIR__FS_PARTS_MAX;
+
+        rc = write_file(&f->base, parts, count, at, err);
+        at += (uint64_t)count * WEIR__FS_BLOCK;
+    }
+    return rc == 0 ? truncate_file(f, to, err) : rc;
+}
+
+/* Space is given back when there was not enough of it. */
+static int allocate_file(struct weir__file *file, uint64_t size, struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+    uint64_t old = 0;
+    int rc = size_file(file, &old, err);
+
+    if (rc != 0) return rc;
+    if (size <= old) return truncate_file(f, size, err);
+#ifdef __linux__
+    do {
+        rc = fallocate(f->fd, 0, 0, (off_t)size);
+    } while (rc != 0 && errno == EINTR);
+    if (rc == 0) return 0;
+    if (errno != EOPNOTSUPP && errno != ENOSYS)
+        rc = fail_call(err, errno, "fallocate", f->path);
+    else
+#endif
+        rc = write_zeros(f, old, size, err);
+    if (rc != 0) truncate_file(f, old, NULL);
+    return rc;
+}
+
+static void prefetch_file(struct weir__file *file, uint64_t at, uint64_t len)
+{
+#ifdef POSIX_FADV_WILLNEED
+    posix_fadvise(posix_of(file)->fd, (off_t)at, (off_t)len, POSIX_FADV_WILLNEED);
+#else
+    (void)file, (void)at, (void)len;
+#endif
+}
+
+/* The pid is a courtesy to whoever is refused: the lock holds without it, also on a full disk.
+ * Always the same bytes in number, so that the block the file has is enough. */
+static void write_pid(struct posix_file *f, long pid)
+{
+    char text[PID_BYTES + 1];
+    struct weir__bytes part = weir__bytes_of(text, PID_BYTES);
+
+    if (pid > 0)
+        snprintf(text, sizeof text, "%-*ld\n", PID_BYTES - 1, pid);
+    else
+        snprintf(text, sizeof text, "%-*s\n", PID_BYTES - 1, "");
+    write_file(&f->base, &part, 1, 0, NULL);
+}
+
+/* A lock's pid goes before the lock does, so that it never names somebody who has left. */
+static void close_file(struct weir__file *file)
+{
+    struct posix_file *f = posix_of(file);
+
+    if (f->locked) write_pid(f, 0);
+    close(f->fd);
+    free(f);
+}
+
+static const struct weir__file_ops file_ops = {
+    .version = WEIR__FS_VERSION,
+    .read = read_file,
+    .write = write_file,
+    .sync = sync_file,
+    .allocate = allocate_file,
+    .size = size_file,
+    .prefetch = prefetch_file,
+    .close = close_file,
+};
+
+/* ---- opening and locking ---- */
+
+static void go_direct(struct posix_file *f)
+{
+#ifdef O_DIRECT
+    int flags = fcntl(f->fd, F_GETFL);
+
+    f->direct = flags >= 0 && fcntl(f->fd, F_SETFL, flags | O_DIRECT) == 0;
+#else
+    (void)f;
+#endif
+}
+
+/* Belongs to this handle, not to the process: a second one in the same process is refused too. */
+static int lock_fd(int fd)
+{
+#ifdef F_OFD_SETLK
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    return fcntl(fd, F_OFD_SETLK, &whole);
+#else
+    return flock(fd, LOCK_EX | LOCK_NB);
+#endif
+}
+
+/* The holder may not have written its pid yet. */
+static int fail_locked(struct posix_file *f, struct weir_error *err)
+{
+    char text[PID_BYTES + 1] = "";
+    ssize_t n = pread(f->fd, text, PID_BYTES, 0);
+    long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+
+    if (pid <= 0)
+        return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by another process", f->path);
+    return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by process %ld", f->path, pid);
+}
+
+static int lock_file(struct posix_file *f, struct weir_error *err)
+{
+    while (lock_fd(f->fd) != 0) {
+        if (errno == EAGAIN || errno == EACCES) return fail_locked(f, err);
+        if (errno != EINTR) return fail_call(err, errno, "lock", f->path);
+    }
+    f->locked = true;
+    write_pid(f, (long)getpid());
+    return 0;
+}
+
+static int open_flags(unsigned flags)
+{
+    int oflags = O_CLOEXEC | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
+
+    if (flags & WEIR__FS_LOCK) return oflags | O_CREAT;
+    return flags & WEIR__FS_CREATE ? oflags | O_CREAT | O_EXCL : oflags;
+}
+
+static int open_file(struct weir__fs *fs, const char *path, unsigned flags, struct weir__file **out,
+                     struct weir_error *err)
+{
+    size_t len = strlen(path) + 1;
+    struct posix_file *f = malloc(sizeof *f + len);
+    int rc = 0;
+
+    (void)fs;
+    *out = NULL;
+    if (!f) return weir__fail(err, WEIR_ENOMEM, "%s: out of memory", path);
+    *f = (struct posix_file){.base.ops = &file_ops};
+    memcpy(f->path, path, len);
+    do {
+        f->fd = open(path, open_flags(flags), FILE_MODE);
+    } while (f->fd < 0 && errno == EINTR);
+    if (f->fd < 0) {
+        rc = fail_call(err, errno, "open", path);
+        free(f);
+        return rc;
+    }
+    if (flags & WEIR__FS_LOCK) rc = lock_file(f, err);
+    if (flags & WEIR__FS_DIRECT) go_direct(f);
+    if (rc != 0) {
+        close_file(&f->base);
+        return rc;
+    }
+    *out = &f->base;
+    return 0;
+}
+
+/* ---- folders ---- */
+
+static int list_dir(struct weir__fs *fs, const char *path, weir__fs_name_fn fn, void *user,
+                    struct weir_error *err)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    int rc = 0;
+
+    (void)fs;
+    if (!dir) return fail_call(err, errno, "opendir", path);
+    while (rc == 0) {
+        errno = 0;
+        entry = readdir(dir);
+        if (!entry) {
+            if (errno != 0) rc = fail_call(err, errno, "readdir", path);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            rc = fn(entry->d_name, user);
+    }
+    closedir(dir);
+    return rc;
+}
+
+static int remove_path(struct weir__fs *fs, const char *path, struct weir_error *err)
+{
+    (void)fs;
+    return remove(path) == 0 ? 0 : fail_call(err, errno, "remove", path);
+}
+
+static int make_dir(struct weir__fs *fs, const char *path, struct weir_error *err)
+{
+    (void)fs;
+    return mkdir(path, DIR_MODE) == 0 ? 0 : fail_call(err, errno, "mkdir", path);
+}
+
+static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *err)
+{
+    int fd, rc = 0;
+
+    (void)fs;
+    do {
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0) return fail_call(err, errno, "open folder", path);
+    while (fsync(fd) != 0)
+        if (errno != EINTR) {
+            rc = fail_call(err, errno, "fsync folder", path);
+            break;
+        }
+    close(fd);
+    return rc;
+}
+
+static const struct weir__fs_ops fs_ops = {
+    .version = WEIR__FS_VERSION,
+    .open = open_file,
+    .list = list_dir,
+    .remove = remove_path,
+    .make_dir = make_dir,
+    .sync_dir = sync_dir,
+};
+
+struct weir__fs *weir__fs_posix(void)
+{
+    static const struct weir__fs machine = {.ops = &fs_ops};
+
+    return (struct weir__fs *)(uintptr_t)&machine; /* has no state to write to */
+}

@@ -1,0 +1,317 @@
+/* inspect.c - checking a log that nobody has open: every batch, every index, every header copy.
+ * Reads only. Knows what is missing by counting: sequence numbers are dense, so a hole in them is
+ * damage, and whatever unreadable range lies before the hole is its place. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log/state.h"
+
+#define TEXT_BYTES 256
+
+struct inspection {
+    struct weir__log *log;
+    struct weir__segment *segment;
+    char path[WEIR__LOG_PATH_BYTES];
+    struct weir__index *index;     /* as it should be */
+    struct weir__head *expect;     /* next sequence of each partition */
+    uint64_t range_from, range_to; /* the last unreadable range, log positions; 0: none */
+    bool range_told;
+    uint64_t batches, events, damaged;
+    void (*fn)(const struct weir__log_finding *, void *user);
+    void *user;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+tell(struct inspection *in, struct weir__log_finding *f, const char *fmt, ...)
+{
+    char text[TEXT_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    f->text = text;
+    if (!f->file) f->file = in->path;
+    if (f->kind == WEIR__LOG_DAMAGE || f->kind == WEIR__LOG_COPY) in->damaged++;
+    in->fn(f, in->user);
+}
+
+static void tell_hole(struct inspection *in, uint32_t partition, uint64_t first, uint64_t last)
+{
+    struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE,
+                                  .partition = partition,
+                                  .first_sequence = first,
+                                  .last_sequence = last};
+
+    if (in->range_to) {
+        f.at = in->range_from - in->segment->h.base;
+        f.len = in->range_to - in->range_from;
+        in->range_told = true;
+    }
+    tell(in, &f, "batch header unreadable: events are missing");
+}
+
+/* A range that no hole in the numbers explains. */
+static void close_range(struct inspection *in)
+{
+    struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE, .partition = -1, .first_sequence = 1};
+
+    if (in->range_to && !in->range_told) {
+        f.at = in->range_from - in->segment->h.base;
+        f.len = in->range_to - in->range_from;
+        tell(in, &f, "bytes below the watermark are unreadable; whose they were is not known");
+    }
+    in->range_from = in->range_to = 0;
+    in->range_told = false;
+}
+
+static int see_batch(void *user, const struct weir__scan_batch *b, struct weir_error *err)
+{
+    struct inspection *in = user;
+    const struct weir__batch_header *h = &b->h;
+    struct weir__head *expect = &in->expect[h->partition];
+    struct weir__index_entry e = {h->position, h->sequence, h->time_ms, h->count, h->body_bytes};
+
+    in->batches++;
+    in->events += h->count;
+    if (h->sequence > expect->next_sequence)
+        tell_hole(in, h->partition, expect->next_sequence, h->sequence - 1);
+    expect->next_sequence = h->sequence + h->count;
+    if (!b->body_good) {
+        struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE,
+                                      .at = h->position - in->segment->h.base,
+                                      .len = weir__batch_bytes(h->body_bytes),
+                                      .partition = h->partition,
+                                      .first_sequence = h->sequence,
+                                      .last_sequence = h->sequence + h->count - 1};
+
+        tell(in, &f, "batch body fails its checksum");
+    }
+    if (weir__index_add(in->index, h->partition, &e)) return 0;
+    return weir__fail(err, WEIR_ENOMEM, "out of memory");
+}
+
+static int see_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+{
+    struct inspection *in = user;
+
+    (void)err;
+    close_range(in);
+    in->range_from = from;
+    in->range_to = to;
+    return 0;
+}
+
+static bool same_chunk(const struct weir__index_chunk *a, const struct weir__index_chunk *b)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct weir__index_entry *x = &a->entries[i], *y = &b->entries[i];
+
+        if (x->position != y->position || x->sequence != y->sequence || x->time_ms != y->time_ms ||
+            x->count != y->count || x->body_bytes != y->body_bytes)
+            return false;
+    }
+    return true;
+}
+
+/* Whether the stored index of a partition says what the batches say. */
+static bool index_agrees(struct inspection *in, struct weir__file *f, uint32_t partition)
+{
+    const struct weir__segment *seg = in->segment;
+    struct weir__index_source memory = {.memory = in->index, .partitions = in->log->o.partitions};
+    struct weir__index_source stored = {.file = f,
+                                        .segment_number = seg->h.number,
+                                        .end = seg->h.capacity -
+                                               weir__segment_front_bytes(seg->h.heads_bytes),
+                                        .partitions = in->log->o.partitions};
+    struct weir__index_chunk a, b;
+
+    for (uint32_t n = 0;; n++) {
+        if (weir__index_chunk(&stored, partition, n, &b, NULL) != 0) return false;
+        if (weir__index_chunk(&memory, partition, n, &a, NULL) != 0) return false;
+        if (!same_chunk(&a, &b)) return false;
+        if (a.count == 0) return true;
+    }
+}
+
+static void check_index(struct inspection *in, struct weir__file *f)
+{
+    for (uint32_t i = 0; i < in->log->o.partitions; i++) {
+        struct weir__log_finding finding = {.kind = WEIR__LOG_INDEX,
+                                            .partition = i,
+                                            .at = in->segment->end - in->segment->h.base,
+                                            .first_sequence = 1};
+
+        if (index_agrees(in, f, i)) continue;
+        tell(in, &finding, "stored index disagrees with the batches; it will be rebuilt");
+        return;
+    }
+}
+
+/* Sequence numbers that must have been given by the end of this segment. */
+static int check_heads(struct inspection *in, const struct weir__head *at_end)
+{
+    for (uint32_t i = 0; i < in->log->o.partitions; i++) {
+        if (in->expect[i].next_sequence < at_end[i].next_sequence)
+            tell_hole(in, i, in->expect[i].next_sequence, at_end[i].next_sequence - 1);
+        if (in->expect[i].next_sequence < at_end[i].next_sequence) in->expect[i] = at_end[i];
+    }
+    close_range(in);
+    return 0;
+}
+
+static int open_segment(struct inspection *in, struct weir__segment *seg, struct weir__file **out,
+                        struct weir_error *err)
+{
+    struct weir__log *log = in->log;
+    struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE, .partition = -1, .first_sequence = 1};
+    struct weir__segment_header h;
+    int bad = 0, rc;
+
+    *out = NULL;
+    in->segment = seg;
+    rc = weir__log_path(log->dir, seg->name, in->path, err);
+    if (rc != 0) return rc;
+    if (seg->lost) {
+        tell(in, &f, "segment %" PRIu64 ": both header copies are unreadable", seg->h.number);
+        return 0;
+    }
+    rc = log->fs->ops->open(log->fs, in->path, WEIR__FS_READ_ONLY, out, err);
+    if (rc == 0)
+        rc = weir__segment_read_header(*out, log->o.hub_id, log->o.partitions, &h, &bad, err);
+    f.kind = WEIR__LOG_COPY;
+    if (rc == 0 && bad) tell(in, &f, "one of two header copies is unreadable; the other serves");
+    return rc;
+}
+
+static void tell_segment(struct inspection *in, enum weir__scan_end how, uint64_t end)
+{
+    const struct weir__segment *seg = in->segment;
+    struct weir__log_finding f = {.kind = WEIR__LOG_SEGMENT, .partition = -1, .first_sequence = 1};
+
+    f.len = seg->h.capacity;
+    tell(in, &f,
+         "segment %" PRIu64 ": positions %" PRIu64 " to %" PRIu64 ", %" PRIu64 " batches, %" PRIu64
+         " events",
+         seg->h.number, seg->data, end, in->batches, in->events);
+    if (how != WEIR__SCAN_TORN) return;
+    f.kind = WEIR__LOG_TORN;
+    f.at = end - seg->h.base;
+    f.len = 0;
+    tell(in, &f,
+         "an unfinished write; the next opening cuts it and saves it aside. It can have "
+         "been acknowledged only if the disk lost a completed flush");
+}
+
+/* Walks one segment; last: the one that was being appended to. */
+static int check_segment(struct inspection *in, struct weir__segment *seg, bool last,
+                         struct weir_error *err)
+{
+    const struct weir__log *log = in->log;
+    struct weir__scan scan = {.segment = seg,
+                              .hub_id = log->o.hub_id,
+                              .limit = last ? seg->h.base + seg->h.capacity -
+                                                  weir__segment_front_bytes(seg->h.heads_bytes)
+                                            : seg->end,
+                              .proof = last ? log->control.watermark : seg->end,
+                              .epoch_start = last ? log->control.epoch_start : UINT64_MAX,
+                              .epoch = last ? log->control.epoch : UINT32_MAX,
+                              .partitions = log->o.partitions};
+    struct weir__scan_calls calls = {see_batch, see_damage, in};
+    enum weir__scan_end how = WEIR__SCAN_END;
+    uint64_t end = seg->data;
+    int rc = open_segment(in, seg, &scan.file, err);
+
+    if (rc != 0 || seg->lost) return rc;
+    in->batches = in->events = 0;
+    weir__index_free(in->index);
+    in->index = weir__index_new(log->o.partitions);
+    if (!in->index) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = weir__scan_init(&scan, err);
+    if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
+    weir__scan_fini(&scan);
+    if (rc == 0 && !last) check_index(in, scan.file);
+    if (rc == 0) tell_segment(in, how, end);
+    weir__file_close(scan.file);
+    return rc;
+}
+
+static int see_cut(const char *name, void *user)
+{
+    struct inspection *in = user;
+    struct weir__log_finding f = {.kind = WEIR__LOG_CUT, .partition = -1, .first_sequence = 1};
+
+    if (strncmp(name, "cut-", 4) != 0 || weir__log_path(in->log->dir, name, in->path, NULL) != 0)
+        return 0;
+    tell(in, &f, "an unfinished write that an earlier opening cut");
+    return 0;
+}
+
+static int start_heads(struct inspection *in, const struct weir__segment *seg,
+                       struct weir__head *out, struct weir_error *err)
+{
+    struct weir__log *log = in->log;
+    char path[WEIR__LOG_PATH_BYTES];
+    struct weir__file *f = NULL;
+    int rc = weir__log_path(log->dir, seg->name, path, err);
+
+    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+    if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->o.partitions, out, NULL, err);
+    weir__file_close(f);
+    return rc;
+}
+
+static int check_all(struct inspection *in, struct weir_error *err)
+{
+    struct weir__log *log = in->log;
+    bool begun = false;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < log->segment_count; i++) {
+        struct weir__segment *seg = log->segments[i];
+        struct weir__segment *next = i + 1 < log->segment_count ? log->segments[i + 1] : NULL;
+
+        if (!begun && !seg->lost) {
+            rc = start_heads(in, seg, in->expect, err);
+            begun = true;
+        }
+        if (rc == 0) rc = check_segment(in, seg, !next, err);
+        if (rc != 0 || !begun || (next && next->lost)) continue;
+        if (next) rc = start_heads(in, next, log->heads, err);
+        if (rc == 0) check_heads(in, next ? log->heads : log->control.heads);
+    }
+    if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_cut, in, err);
+    return rc;
+}
+
+int weir__log_inspect(const struct weir__log_options *options,
+                      void (*fn)(const struct weir__log_finding *, void *user), void *user,
+                      uint64_t *out_damaged, struct weir_error *err)
+{
+    struct inspection in = {.fn = fn, .user = user};
+    int bad_copies = 0, rc = weir__log_new(&in.log, options, err);
+
+    *out_damaged = 0;
+    if (rc != 0) return rc;
+    in.log->o.logger = (struct weir__logger){0};
+    in.expect = calloc(in.log->o.partitions, sizeof *in.expect);
+    if (!in.expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = weir__log_open_control(in.log, WEIR__FS_READ_ONLY, err);
+    if (rc == 0) rc = weir__control_read(in.log->control_file, &in.log->control, &bad_copies, err);
+    if (rc == 0 && bad_copies) {
+        struct weir__log_finding f = {.kind = WEIR__LOG_COPY, .partition = -1, .first_sequence = 1};
+
+        rc = weir__log_path(in.log->dir, "control", in.path, err);
+        tell(&in, &f, "one of two copies is unreadable; the other serves");
+    }
+    if (rc == 0) rc = weir__log_gather(in.log, err);
+    if (rc == 0) rc = check_all(&in, err);
+    *out_damaged = in.damaged;
+    weir__index_free(in.index);
+    free(in.expect);
+    weir__log_free(in.log);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "inspecting log %s", options->dir);
+}

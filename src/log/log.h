@@ -1,0 +1,244 @@
+/* log.h - the records of one hub on disk.
+ *
+ * A log is one row of segment files that all partitions of a hub share, so that one flush commits
+ * whatever was appended to any of them. What is appended is a batch: the bytes a producer sent,
+ * kept as they came, a unit of checksum, write and index. The log knows no events, only how many a
+ * batch holds: they get dense sequence numbers per partition, from 0, and an offset, which is the
+ * batch's log position plus the event's place in the batch. Log positions count bytes of the whole
+ * hub and start at WEIR__LOG_ORIGIN.
+ *
+ *   append > memory (the tail) > one write and one sync for a group > completion, in log order
+ *   read   < memory when recent, else the segment file; never past what is durable
+ *
+ * Threads: everything here may be called from any thread. A log has one lock; no call holds it
+ * during a disk operation. Completions run on the log's flusher thread, one at a time, in log
+ * order, each exactly once and before weir__log_close returns; they may append, and must not block.
+ *
+ * Formats are drawn where they are written: batch.c, segment.c, index.c, control.c. */
+#ifndef WEIR_LOG_LOG_H
+#define WEIR_LOG_LOG_H
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/logging.h"
+#include "log/fs.h"
+
+#define WEIR__LOG_ORIGIN 1000000000000000u /* 10^15: always 16 digits, far below 2^53 */
+#define WEIR__LOG_PARTITIONS_MAX 1024u
+#define WEIR__LOG_BATCH_BYTES_MAX (20u << 20) /* of a body; the default limit is 1 MiB + 64 KiB */
+#define WEIR__LOG_BODY_PARTS_MAX 4
+
+/* Test-only: each leaves out one thing that a promise rests on. A test that does not notice is
+ * itself wrong. */
+enum weir__log_sabotage {
+    WEIR__LOG_SKIP_SYNC = 1,
+    WEIR__LOG_SKIP_DIR_SYNC = 2,
+    WEIR__LOG_SKIP_EPOCH = 4
+};
+
+struct weir__log_options {
+    struct weir__fs *fs;        /* NULL: the machine's */
+    struct weir__clock clock;   /* zero: the machine's */
+    struct weir__logger logger; /* zero: silence */
+    const char *dir;            /* copied */
+    uint64_t hub_id;            /* whose bytes these are; part of every checksum */
+    uint32_t partitions;
+    uint32_t batch_bytes_max;   /* 0: 1 MiB + 64 KiB */
+    uint64_t segment_bytes_max; /* 0: 256 MiB; a power of two, at least 1 MiB */
+    uint64_t tail_bytes;        /* 0: 16 MiB, or what four of the largest batches need */
+    uint32_t sync_ms;           /* 0: acknowledged when on disk. Else acknowledged when written, on
+                                   disk every so often: what was acknowledged since can be lost */
+    int64_t retain_ms;          /* 0: 7 days; negative: for ever */
+    uint64_t retain_bytes;      /* 0: no limit. Whole segments of all partitions go together */
+    bool no_threads;            /* for tests: the log does nothing by itself; see weir__log_step */
+    unsigned sabotage;
+};
+
+/* Makes the folder and an empty log in it, durably. */
+int weir__log_create(const struct weir__log_options *, struct weir_error *);
+
+struct weir__log;
+
+/* Opens, recovers, and makes durable what it found before anything is served. */
+int weir__log_open(struct weir__log **out, const struct weir__log_options *, struct weir_error *);
+
+/* Commits what was appended, runs the completions that are left, frees. NULL is allowed. The first
+ * error of that last commit is returned; the log is closed all the same. No reader may be open. */
+int weir__log_close(struct weir__log *, struct weir_error *);
+
+/* Removes a closed log's files and folder. Files that are gone already are no error. */
+int weir__log_destroy(struct weir__fs *, const char *dir, struct weir_error *);
+
+/* ---- appending ---- */
+
+/* An idempotent producer's mark on a batch. id 0: none. */
+struct weir__log_producer {
+    uint64_t id;
+    uint16_t epoch;
+    uint32_t sequence; /* of the first event; the next batch must begin at sequence + count */
+};
+
+struct weir__log_batch {
+    uint32_t partition;
+    uint32_t count; /* events, 1 or more, at most body bytes */
+    uint16_t attrs; /* the caller's own, stored with the batch */
+    struct weir__log_producer producer;
+    struct weir__bytes body[WEIR__LOG_BODY_PARTS_MAX]; /* stored one after another */
+};
+
+/* Where a batch came to lie. */
+struct weir__log_receipt {
+    uint64_t offset;   /* of the first event; the others follow by one */
+    uint64_t sequence; /* of the first event */
+    int64_t time_ms;   /* enqueued time of all of them; never less than any before it in the hub */
+    bool duplicate;    /* the producer's last batch once more: nothing was stored */
+};
+
+/* rc 0: durable. WEIR_EUNKNOWN: it may or may not be there after a reopen. Otherwise not stored.
+ * receipt and err live for the call. */
+typedef void (*weir__log_done_fn)(void *user, int rc, const struct weir__log_receipt *,
+                                  const struct weir_error *err);
+
+/* Takes a batch in: its bytes are copied and its place is final when this returns 0, and done
+ * fires once it is durable. On error nothing was taken and done never fires.
+ * Waits for room until deadline_ns (weir__deadline_ns; 0: not at all), then WEIR_EBUSY: too much is
+ * not yet on disk. WEIR_ENOSPACE: no new segment could be made; it works again when there is room.
+ * WEIR_ETOOBIG, WEIR_ESEQUENCE, WEIR_EFENCED: the batch's fault. WEIR_EFAILED: see weir__log_state. */
+int weir__log_append(struct weir__log *, const struct weir__log_batch *, int64_t deadline_ns,
+                     weir__log_done_fn done, void *user, struct weir_error *);
+
+/* The same, and returns when it is durable. With nobody ahead the calling thread does the flush
+ * itself. Past the deadline: WEIR_EUNKNOWN. Inside a completion: WEIR_EDEADLOCK. */
+int weir__log_append_wait(struct weir__log *, const struct weir__log_batch *, int64_t deadline_ns,
+                          struct weir__log_receipt *out, struct weir_error *);
+
+/* Returns when everything appended before the call is durable or has failed (then the error). */
+int weir__log_flush(struct weir__log *, int64_t deadline_ns, struct weir_error *);
+
+/* What a producer's last batch in a partition was; epoch and sequence of what may come next.
+ * WEIR_ENOTFOUND when nothing is known. */
+int weir__log_producer_state(struct weir__log *, uint32_t partition, uint64_t id,
+                             struct weir__log_producer *out_next, struct weir_error *);
+
+/* ---- looking ---- */
+
+struct weir__log_partition_info {
+    uint64_t begin_sequence; /* of the oldest event that is kept */
+    uint64_t next_sequence;  /* begin == next: empty now */
+    uint64_t last_offset;    /* of the newest event ever; 0 when there never was one */
+    int64_t last_time_ms;    /* its enqueued time; 0 likewise */
+};
+
+int weir__log_partition_info(struct weir__log *, uint32_t partition,
+                             struct weir__log_partition_info *out, struct weir_error *);
+
+enum weir__log_by { WEIR__LOG_BY_OFFSET, WEIR__LOG_BY_SEQUENCE, WEIR__LOG_BY_TIME };
+
+/* The sequence number of the first kept event that lies behind value, or at it when inclusive;
+ * next_sequence when there is none yet. Reads the index, never the events. */
+int weir__log_find(struct weir__log *, uint32_t partition, enum weir__log_by, int64_t value,
+                   bool inclusive, uint64_t *out_sequence, struct weir_error *);
+
+struct weir__log_stats {
+    uint64_t batches, events, bytes; /* appended and durable since open; bytes of bodies */
+    uint64_t groups, syncs;          /* commits, and sync calls of the commit path */
+    uint64_t unflushed_bytes;        /* appended, not yet durable */
+    uint64_t segments, log_bytes;    /* on disk now */
+    uint64_t tail_reads, disk_reads; /* reads served from memory and from files */
+    uint64_t damaged_ranges;         /* found since open, see inspect */
+    int64_t last_time_ms;
+};
+
+void weir__log_stats(struct weir__log *, struct weir__log_stats *out);
+
+/* 0, or the error that stopped the log for good: it takes nothing in until it is opened anew. What
+ * was durable before is still served. */
+int weir__log_state(struct weir__log *, struct weir_error *);
+
+/* ---- reading ---- */
+
+/* A batch in the reader's memory. */
+struct weir__log_view {
+    uint64_t offset;   /* of the first event of the batch */
+    uint64_t sequence; /* of the first event of the batch */
+    int64_t time_ms;
+    uint32_t count;
+    uint32_t skip; /* events at its head that lie before what was asked for */
+    uint16_t attrs;
+    struct weir__log_producer producer;
+    struct weir__bytes body;
+};
+
+struct weir__log_reader;
+
+/* A cursor on one partition, beginning at a sequence number. One thread at a time; a log may have
+ * any number of them. bytes_max is its memory, 0: 256 KiB; a larger batch is still read, alone. */
+int weir__log_reader_open(struct weir__log_reader **out, struct weir__log *, uint32_t partition,
+                          uint64_t sequence, size_t bytes_max, struct weir_error *);
+void weir__log_reader_close(struct weir__log_reader *);
+
+/* Gives up to max batches in order, without waiting; *out_count is 0 at the end of what is durable.
+ * The views live until the next call on this reader. When what the cursor stood at has expired it
+ * goes on at the oldest event and *out_missed says how many events were passed over, else 0.
+ * WEIR_ECORRUPT: the bytes of some events are damaged; the text names file, byte and sequence
+ * range, the cursor stays in front of them, and weir__log_reader_damage says what they are. */
+int weir__log_reader_next(struct weir__log_reader *, struct weir__log_view *out, uint32_t max,
+                          uint32_t *out_count, uint64_t *out_missed, struct weir_error *);
+
+/* After WEIR_ECORRUPT: the events that cannot be served, first to last. */
+void weir__log_reader_damage(const struct weir__log_reader *, uint64_t *out_first,
+                             uint64_t *out_last);
+
+/* Where the next call will begin, and moving it there. */
+uint64_t weir__log_reader_sequence(const struct weir__log_reader *);
+void weir__log_reader_seek(struct weir__log_reader *, uint64_t sequence);
+
+/* Calls fn whenever new events of the partition have become durable, and when the log stops or
+ * closes. fn runs on a committing thread under a lock: it must only wake somebody up, and not call
+ * the log. The struct is the caller's and stays until unwatch returns. */
+struct weir__log_watch {
+    void (*fn)(void *user);
+    void *user;
+    uint32_t partition;
+    struct weir__log_watch *next, **link; /* the log's */
+};
+
+void weir__log_watch(struct weir__log *, struct weir__log_watch *);
+void weir__log_unwatch(struct weir__log *, struct weir__log_watch *);
+
+/* ---- keeping ---- */
+
+/* Rolls by age, prepares the next segment, marks the end of an idle log, applies retention. The
+ * keeper thread calls it; with no_threads the caller does. Runs due work only. */
+int weir__log_step(struct weir__log *, struct weir_error *);
+
+/* ---- checking a folder ---- */
+
+enum weir__log_finding_kind {
+    WEIR__LOG_SEGMENT, /* one per segment: text describes it */
+    WEIR__LOG_DAMAGE,  /* below the watermark: events that were acknowledged cannot be served */
+    WEIR__LOG_COPY,    /* one of two copies of a header or of the control file; the other serves */
+    WEIR__LOG_TORN,    /* above it: an unfinished write that the next open cuts */
+    WEIR__LOG_INDEX,   /* an index that disagrees with its batches; rebuilt when needed */
+    WEIR__LOG_CUT      /* a torn tail that an earlier open cut and saved aside */
+};
+
+struct weir__log_finding {
+    enum weir__log_finding_kind kind;
+    const char *file;                       /* path */
+    uint64_t at, len;                       /* bytes in it */
+    int64_t partition;                      /* -1: unknown, or all */
+    uint64_t first_sequence, last_sequence; /* of the partition; first > last: unknown */
+    const char *text;
+};
+
+/* Opens nothing for writing and changes nothing. Checks every checksum and every index; calls fn
+ * for each finding. Returns 0 also when there is damage: *out_damaged counts DAMAGE and COPY. */
+int weir__log_inspect(const struct weir__log_options *,
+                      void (*fn)(const struct weir__log_finding *, void *user), void *user,
+                      uint64_t *out_damaged, struct weir_error *);
+
+#endif

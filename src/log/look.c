@@ -1,0 +1,368 @@
+/* look.c - finding things: partitions, segments, index entries. Shared by readers and by
+ * weir__log_find. Segments are named by number across disk operations, because the row may lose its
+ * oldest ones meanwhile; one that is pinned stays whole. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "log/state.h"
+
+static int check_partition(const struct weir__log *log, uint32_t partition, struct weir_error *err)
+{
+    if (partition < log->o.partitions) return 0;
+    return weir__fail(err, WEIR_EINVAL, "partition %u of %u", partition, log->o.partitions);
+}
+
+int weir__log_partition_info(struct weir__log *log, uint32_t partition,
+                             struct weir__log_partition_info *out, struct weir_error *err)
+{
+    int rc = check_partition(log, partition, err);
+
+    if (rc != 0) return rc;
+    weir__mutex_lock(&log->lock);
+    *out = (struct weir__log_partition_info){
+        .begin_sequence = log->begin_heads[partition].next_sequence,
+        .next_sequence = log->durable_heads[partition].next_sequence,
+        .last_offset = log->durable_heads[partition].last_offset,
+        .last_time_ms = log->durable_heads[partition].last_time_ms,
+    };
+    weir__mutex_unlock(&log->lock);
+    return 0;
+}
+
+void weir__log_stats(struct weir__log *log, struct weir__log_stats *out)
+{
+    weir__mutex_lock(&log->lock);
+    *out = log->stats;
+    out->unflushed_bytes = log->tail.end - log->visible;
+    out->segments = log->segment_count;
+    out->log_bytes = log->spare ? log->spare->h.capacity : 0;
+    for (size_t i = 0; i < log->segment_count; i++) out->log_bytes += log->segments[i]->h.capacity;
+    out->last_time_ms = log->last_time_ms;
+    weir__mutex_unlock(&log->lock);
+}
+
+int weir__log_state(struct weir__log *log, struct weir_error *err)
+{
+    int rc;
+
+    weir__mutex_lock(&log->lock);
+    rc = weir__log_state_locked(log, err);
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}
+
+void weir__log_watch(struct weir__log *log, struct weir__log_watch *w)
+{
+    weir__mutex_lock(&log->lock);
+    w->link = &log->watches[w->partition];
+    w->next = *w->link;
+    if (w->next) w->next->link = &w->next;
+    *w->link = w;
+    log->watch_count++;
+    weir__mutex_unlock(&log->lock);
+}
+
+void weir__log_unwatch(struct weir__log *log, struct weir__log_watch *w)
+{
+    weir__mutex_lock(&log->lock);
+    *w->link = w->next;
+    if (w->next) w->next->link = w->link;
+    log->watch_count--;
+    weir__mutex_unlock(&log->lock);
+}
+
+/* ---- segments ---- */
+
+void weir__log_pin(struct weir__segment *seg)
+{
+    seg->pins++;
+}
+
+void weir__log_unpin(struct weir__log *log, struct weir__segment *seg)
+{
+    if (--seg->pins > 0) return;
+    if (seg->removed) {
+        weir__segment_close(seg);
+    } else if (seg->read && log->read_files > WEIR__LOG_READ_FILES_MAX) {
+        weir__file_close(seg->read);
+        seg->read = NULL;
+        log->read_files--;
+    }
+}
+
+int weir__log_open_read(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    struct weir__file *f = NULL;
+    int rc;
+
+    if (seg->read) return 0;
+    if (seg->removed || seg->lost)
+        return weir__fail(err, WEIR_ENOTFOUND, "segment %s is gone", seg->name);
+    weir__mutex_unlock(&log->lock);
+    rc = weir__log_path(log->dir, seg->name, path, err);
+    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+    weir__mutex_lock(&log->lock);
+    if (rc != 0) return rc;
+    if (seg->read) { /* somebody was faster */
+        weir__file_close(f);
+        return 0;
+    }
+    seg->read = f;
+    if (!seg->removed) log->read_files++;
+    return 0;
+}
+
+struct weir__segment *weir__log_segment_numbered(struct weir__log *log, uint64_t number)
+{
+    uint64_t first = log->segments[0]->h.number;
+
+    if (number < first || number - first >= log->segment_count) return NULL;
+    return log->segments[number - first];
+}
+
+static int read_start(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
+                      uint64_t *out, struct weir_error *err)
+{
+    struct weir__head *heads = calloc(log->o.partitions, sizeof *heads);
+    int rc;
+
+    if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    weir__log_pin(seg);
+    rc = weir__log_open_read(log, seg, err);
+    if (rc == 0) {
+        weir__mutex_unlock(&log->lock);
+        rc = weir__segment_read_heads(seg->read, &seg->h, log->o.partitions, heads, NULL, err);
+        weir__mutex_lock(&log->lock);
+    }
+    weir__log_unpin(log, seg);
+    *out = heads[partition].next_sequence;
+    free(heads);
+    return rc;
+}
+
+int weir__log_start_sequence(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
+                             uint64_t *out, struct weir_error *err)
+{
+    while (seg->lost) seg = weir__log_segment_numbered(log, seg->h.number + 1);
+    if (seg == weir__log_active(log)) {
+        *out = log->start_heads[partition].next_sequence;
+        return 0;
+    }
+    if (seg == log->segments[0]) {
+        *out = log->begin_heads[partition].next_sequence;
+        return 0;
+    }
+    return read_start(log, seg, partition, out, err);
+}
+
+int weir__log_segment_of(struct weir__log *log, uint32_t partition, uint64_t sequence,
+                         uint64_t *out_number, struct weir_error *err)
+{
+    uint64_t low = log->segments[0]->h.number, high = weir__log_active(log)->h.number;
+
+    if (sequence >= log->start_heads[partition].next_sequence) low = high;
+    while (low < high) { /* the answer lies in [low, high) or is low */
+        uint64_t mid = low + (high - low + 1) / 2, start;
+        struct weir__segment *seg = weir__log_segment_numbered(log, mid);
+        int rc;
+
+        if (!seg) {
+            low = mid; /* expired while we looked */
+            continue;
+        }
+        rc = weir__log_start_sequence(log, seg, partition, &start, err);
+        if (rc == WEIR_ENOTFOUND && !weir__log_segment_numbered(log, mid)) continue;
+        if (rc != 0) return rc;
+        if (start <= sequence)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    *out_number = low;
+    return 0;
+}
+
+/* ---- index entries ---- */
+
+static int keep_entry(void *user, const struct weir__scan_batch *b, struct weir_error *err)
+{
+    struct weir__index_entry e = {b->h.position, b->h.sequence, b->h.time_ms, b->h.count,
+                                  b->h.body_bytes};
+
+    if (weir__index_add(user, b->h.partition, &e)) return 0;
+    return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
+}
+
+static int pass_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+{
+    (void)user;
+    (void)from;
+    (void)to;
+    (void)err;
+    return 0;
+}
+
+/* Reads every batch of a sealed segment. Without the lock; the segment is pinned. */
+static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struct weir__index **out,
+                         struct weir_error *err)
+{
+    struct weir__scan scan = {.file = seg->read,
+                              .segment = seg,
+                              .hub_id = log->o.hub_id,
+                              .limit = seg->end,
+                              .proof = seg->end,
+                              .epoch_start = UINT64_MAX,
+                              .epoch = UINT32_MAX,
+                              .partitions = log->o.partitions};
+    struct weir__index *index = weir__index_new(log->o.partitions);
+    struct weir__scan_calls calls = {keep_entry, pass_damage, index};
+    enum weir__scan_end how;
+    uint64_t end;
+    int rc;
+
+    if (!index) return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
+    weir__log_line(&log->o.logger, WEIR__WARN, "log", "rebuilding the index of segment %s/%s",
+                   log->dir, seg->name);
+    rc = weir__scan_init(&scan, err);
+    if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
+    weir__scan_fini(&scan);
+    if (rc != 0)
+        weir__index_free(index);
+    else
+        *out = index;
+    return rc;
+}
+
+struct question {
+    uint32_t partition;
+    bool by_number;
+    uint32_t number;
+    enum weir__log_by by;
+    uint64_t value;
+};
+
+static int ask(const struct weir__index_source *s, const struct question *q,
+               struct weir__index_chunk *out, struct weir_error *err)
+{
+    if (q->by_number) return weir__index_chunk(s, q->partition, q->number, out, err);
+    return weir__index_find(s, q->partition, q->by, q->value, out, err);
+}
+
+static int look_up(struct weir__log *log, struct weir__segment *seg, const struct question *q,
+                   struct weir__index_chunk *out, struct weir_error *err)
+{
+    struct weir__index_source s = {.memory = seg->index,
+                                   .segment_number = seg->h.number,
+                                   .end = seg->h.capacity -
+                                          weir__segment_front_bytes(seg->h.heads_bytes),
+                                   .partitions = log->o.partitions};
+    struct weir__index *rebuilt = NULL;
+    int rc;
+
+    out->count = 0;
+    if (seg->lost) return 0;
+    if (s.memory) return ask(&s, q, out, err);
+    rc = weir__log_open_read(log, seg, err);
+    if (rc != 0) return rc;
+    s.file = seg->read;
+    weir__mutex_unlock(&log->lock);
+    rc = ask(&s, q, out, err);
+    if (rc == WEIR_ECORRUPT) rc = rebuild_index(log, seg, &rebuilt, err);
+    weir__mutex_lock(&log->lock);
+    if (rc != 0 || !rebuilt) return rc;
+    if (seg->index)
+        weir__index_free(rebuilt);
+    else
+        seg->index = rebuilt;
+    s.memory = seg->index;
+    return ask(&s, q, out, err);
+}
+
+int weir__log_index_find(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
+                         enum weir__log_by by, uint64_t value, struct weir__index_chunk *out,
+                         struct weir_error *err)
+{
+    struct question q = {.partition = partition, .by = by, .value = value};
+
+    return look_up(log, seg, &q, out, err);
+}
+
+int weir__log_index_chunk(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
+                          uint32_t number, struct weir__index_chunk *out, struct weir_error *err)
+{
+    struct question q = {.partition = partition, .by_number = true, .number = number};
+
+    return look_up(log, seg, &q, out, err);
+}
+
+/* ---- positions ---- */
+
+/* The last segment that begins at or before value. */
+static struct weir__segment *segment_before(struct weir__log *log, enum weir__log_by by,
+                                            uint64_t value)
+{
+    size_t low = 0, high = log->segment_count;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct weir__segment *seg = log->segments[mid];
+        uint64_t key = by == WEIR__LOG_BY_OFFSET ? seg->h.base : (uint64_t)seg->h.time_ms;
+
+        if (key <= value)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return log->segments[low ? low - 1 : 0];
+}
+
+/* The first sequence number behind `value`, which is an offset or a time. */
+static int find_behind(struct weir__log *log, uint32_t partition, enum weir__log_by by,
+                       uint64_t value, uint64_t *out, struct weir_error *err)
+{
+    struct weir__segment *seg = segment_before(log, by, value);
+    struct weir__index_chunk chunk;
+    bool found = false;
+    int rc;
+
+    weir__log_pin(seg);
+    rc = weir__log_index_find(log, seg, partition, by, value, &chunk, err);
+    for (uint32_t i = 0; rc == 0 && i < chunk.count; i++) {
+        const struct weir__index_entry *e = &chunk.entries[i];
+        uint64_t key = by == WEIR__LOG_BY_OFFSET ? e->position : (uint64_t)e->time_ms;
+
+        if (key > value) break;
+        found = true;
+        *out = e->sequence + e->count;
+        if (by == WEIR__LOG_BY_OFFSET && value - e->position < e->count)
+            *out = e->sequence + (value - e->position) + 1;
+    }
+    if (rc == 0 && !found) rc = weir__log_start_sequence(log, seg, partition, out, err);
+    weir__log_unpin(log, seg);
+    return rc;
+}
+
+int weir__log_find(struct weir__log *log, uint32_t partition, enum weir__log_by by, int64_t value,
+                   bool inclusive, uint64_t *out_sequence, struct weir_error *err)
+{
+    uint64_t begin, next, found;
+    int rc = check_partition(log, partition, err);
+
+    if (rc != 0) return rc;
+    weir__mutex_lock(&log->lock);
+    if (value < 0 || (inclusive && value == 0)) {
+        found = 0;
+    } else if (by == WEIR__LOG_BY_SEQUENCE) {
+        found = inclusive ? (uint64_t)value : (uint64_t)value + 1;
+    } else { /* at value is behind the one before */
+        found = 0;
+        rc = find_behind(log, partition, by, (uint64_t)value - inclusive, &found, err);
+        if (rc == WEIR_ENOTFOUND) rc = 0; /* it expired while we looked: the oldest will do */
+    }
+    begin = log->begin_heads[partition].next_sequence;
+    next = log->durable_heads[partition].next_sequence;
+    weir__mutex_unlock(&log->lock);
+    *out_sequence = found < begin ? begin : found > next ? next : found;
+    return rc;
+}

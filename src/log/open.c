@@ -1,0 +1,288 @@
+/* open.c - making, opening, closing and removing a log.
+ *
+ * A folder holds: control (control.c), NNNNNNNN.seg (segment.c), cut-POSITION-EPOCH.bin (bytes of
+ * unfinished writes that an opening cut). */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log/state.h"
+
+#define CONTROL_NAME "control"
+#define BATCH_BYTES_DEFAULT ((1u << 20) + (64u << 10))
+#define SEGMENT_BYTES_DEFAULT (256u << 20)
+#define TAIL_BYTES_DEFAULT (16u << 20)
+#define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
+#define QUEUE_FIRST 64u
+
+int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BYTES],
+                   struct weir_error *err)
+{
+    int n = snprintf(out, WEIR__LOG_PATH_BYTES, "%s/%s", dir, name);
+
+    if (n < 0 || n >= WEIR__LOG_PATH_BYTES)
+        return weir__fail(err, WEIR_EINVAL, "path of %s is too long", name);
+    return 0;
+}
+
+static int settle_options(const struct weir__log_options *in, struct weir__log_options *o,
+                          struct weir_error *err)
+{
+    *o = *in;
+    if (!o->fs) o->fs = weir__fs_posix();
+    if (!o->clock.wall_ms) o->clock = weir__clock_system();
+    if (!o->batch_bytes_max) o->batch_bytes_max = BATCH_BYTES_DEFAULT;
+    if (!o->segment_bytes_max) o->segment_bytes_max = SEGMENT_BYTES_DEFAULT;
+    if (!o->retain_ms) o->retain_ms = RETAIN_MS_DEFAULT;
+    if (!o->tail_bytes) {
+        o->tail_bytes = 4 * (uint64_t)o->batch_bytes_max;
+        if (o->tail_bytes < TAIL_BYTES_DEFAULT) o->tail_bytes = TAIL_BYTES_DEFAULT;
+    }
+    if (o->partitions < 1 || o->partitions > WEIR__LOG_PARTITIONS_MAX)
+        return weir__fail(err, WEIR_EINVAL, "%u partitions: 1 to %u are possible", o->partitions,
+                          WEIR__LOG_PARTITIONS_MAX);
+    if (o->batch_bytes_max > WEIR__LOG_BATCH_BYTES_MAX)
+        return weir__fail(err, WEIR_EINVAL, "batches of %u bytes: at most %u are possible",
+                          o->batch_bytes_max, WEIR__LOG_BATCH_BYTES_MAX);
+    if (o->segment_bytes_max < WEIR__SEGMENT_BYTES_MIN ||
+        (o->segment_bytes_max & (o->segment_bytes_max - 1)))
+        return weir__fail(err, WEIR_EINVAL,
+                          "segments of %" PRIu64 " bytes: a power of two, at "
+                          "least 1 MiB, is needed",
+                          o->segment_bytes_max);
+    return 0;
+}
+
+void weir__log_free(struct weir__log *log)
+{
+    for (size_t i = 0; i < log->segment_count; i++) weir__segment_close(log->segments[i]);
+    weir__segment_close(log->spare);
+    weir__segment_close(log->headed);
+    weir__file_close(log->control_file);
+    weir__producers_fini(&log->producers);
+    weir__tail_fini(&log->tail);
+    weir__mutex_fini(&log->lock);
+    weir__cond_fini(&log->room);
+    weir__cond_fini(&log->work);
+    weir__cond_fini(&log->upkeep);
+    free(log->segments);
+    free(log->heads);
+    free(log->durable_heads);
+    free(log->start_heads);
+    free(log->begin_heads);
+    free(log->control.heads);
+    free(log->queue);
+    free(log->watches);
+    free(log->dir);
+    free(log);
+}
+
+/* Everything in memory, nothing from disk yet. */
+int weir__log_new(struct weir__log **out, const struct weir__log_options *options,
+                  struct weir_error *err)
+{
+    struct weir__log_options o;
+    struct weir__log *log;
+    int rc = settle_options(options, &o, err);
+
+    if (rc != 0) return rc;
+    log = calloc(1, sizeof *log);
+    if (!log) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    weir__mutex_init(&log->lock);
+    weir__cond_init(&log->room);
+    weir__cond_init(&log->work);
+    weir__cond_init(&log->upkeep);
+    log->o = o;
+    log->fs = o.fs;
+    log->next_name = 1;
+    log->queue_cap = QUEUE_FIRST;
+    log->dir = strdup(o.dir);
+    log->heads = calloc(o.partitions, sizeof *log->heads);
+    log->durable_heads = calloc(o.partitions, sizeof *log->heads);
+    log->start_heads = calloc(o.partitions, sizeof *log->heads);
+    log->begin_heads = calloc(o.partitions, sizeof *log->heads);
+    log->control.heads = calloc(o.partitions, sizeof *log->heads);
+    log->watches = calloc(o.partitions, sizeof *log->watches);
+    log->queue = calloc(log->queue_cap, sizeof *log->queue);
+    log->control.hub_id = o.hub_id;
+    log->control.partitions = o.partitions;
+    if (!log->dir || !log->heads || !log->durable_heads || !log->start_heads || !log->begin_heads ||
+        !log->control.heads || !log->watches || !log->queue)
+        rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = weir__tail_init(&log->tail, o.tail_bytes, err);
+    if (rc != 0) {
+        weir__log_free(log);
+        return rc;
+    }
+    log->o.dir = log->dir;
+    *out = log;
+    return 0;
+}
+
+int weir__log_open_control(struct weir__log *log, unsigned flags, struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc = weir__log_path(log->dir, CONTROL_NAME, path, err);
+
+    return rc != 0 ? rc : log->fs->ops->open(log->fs, path, flags, &log->control_file, err);
+}
+
+/* Both copies of the control file and the first segment, then the folder. */
+static int make_files(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__segment *seg = NULL;
+    int rc = weir__log_open_control(log, WEIR__FS_CREATE, err);
+
+    if (rc != 0) return rc;
+    log->control.first_segment = log->control.last_segment = 1;
+    log->control.watermark = log->control.epoch_start = WEIR__LOG_ORIGIN;
+    rc = weir__log_make_segment(log, weir__log_next_capacity(log, 0), &seg, err);
+    if (rc != 0) goto out;
+    seg->h.number = 1;
+    seg->h.base = seg->h.previous_end = WEIR__LOG_ORIGIN;
+    rc = weir__log_head_segment(log, seg, err);
+    log->control.watermark = log->control.epoch_start = seg->data;
+    for (int copy = 0; rc == 0 && copy < 2; copy++)
+        rc = weir__control_write(log->control_file, &log->control, true, err);
+    if (rc == 0) rc = log->fs->ops->sync_dir(log->fs, log->dir, err);
+out:
+    weir__segment_close(seg);
+    return rc;
+}
+
+/* The folder's own name, in the folder above it. */
+static int sync_parent(struct weir__log *log, struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    size_t len = strlen(log->dir);
+
+    while (len > 1 && log->dir[len - 1] == '/') len--;
+    while (len > 0 && log->dir[len - 1] != '/') len--;
+    while (len > 1 && log->dir[len - 1] == '/') len--;
+    if (len >= sizeof path) return weir__fail(err, WEIR_EINVAL, "path of the log is too long");
+    snprintf(path, sizeof path, "%.*s", len > 0 ? (int)len : 1, len > 0 ? log->dir : ".");
+    return log->fs->ops->sync_dir(log->fs, path, err);
+}
+
+int weir__log_create(const struct weir__log_options *options, struct weir_error *err)
+{
+    struct weir__log *log = NULL;
+    int rc = weir__log_new(&log, options, err);
+
+    if (rc != 0) return rc;
+    rc = log->fs->ops->make_dir(log->fs, log->dir, err);
+    if (rc == 0) rc = make_files(log, err);
+    if (rc == 0) rc = sync_parent(log, err);
+    weir__log_free(log);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "creating log %s", options->dir);
+}
+
+/* This opening's own number, on disk before the first batch can carry it. */
+static int begin_epoch(struct weir__log *log, struct weir_error *err)
+{
+    if (!(log->o.sabotage & WEIR__LOG_SKIP_EPOCH)) {
+        log->control.epoch++;
+        log->control.epoch_start = log->visible;
+    }
+    log->epoch = log->control.epoch;
+    return weir__log_write_control(log, err);
+}
+
+int weir__log_open(struct weir__log **out, const struct weir__log_options *options,
+                   struct weir_error *err)
+{
+    struct weir__log *log = NULL;
+    int bad_copies = 0, rc;
+
+    *out = NULL;
+    rc = weir__log_new(&log, options, err);
+    if (rc != 0) return rc;
+    rc = weir__log_open_control(log, 0, err);
+    if (rc == 0) rc = weir__control_read(log->control_file, &log->control, &bad_copies, err);
+    if (rc == 0 && bad_copies)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log",
+                       "damage file=%s/" CONTROL_NAME ": one copy is bad, the other serves",
+                       log->dir);
+    if (rc == 0) rc = weir__log_recover(log, err);
+    if (rc == 0) rc = begin_epoch(log, err);
+    if (rc == 0) rc = weir__keep_start(log, err);
+    if (rc != 0) {
+        weir__log_free(log);
+        return weir__wrap(err, rc, "opening log %s", options->dir);
+    }
+    *out = log;
+    return 0;
+}
+
+/* Commits what is left; then every completion has its answer. */
+static int drain(struct weir__log *log, struct weir_error *err)
+{
+    int rc = 0;
+
+    while (!log->failed && log->queue_commit < log->queue_tail && rc == 0) {
+        if (log->leading)
+            weir__cond_wait(&log->room, &log->lock, INT64_MAX);
+        else
+            rc = weir__log_lead(log, err);
+    }
+    if (log->failed) rc = weir__log_state_locked(log, err);
+    return rc;
+}
+
+int weir__log_close(struct weir__log *log, struct weir_error *err)
+{
+    int rc, rc2 = 0;
+
+    if (!log) return 0;
+    weir__mutex_lock(&log->lock);
+    rc = drain(log, err);
+    log->closing = true;
+    weir__cond_broadcast(&log->room);
+    weir__cond_broadcast(&log->work);
+    weir__cond_broadcast(&log->upkeep);
+    weir__mutex_unlock(&log->lock);
+    weir__thread_join(&log->keeper);
+    weir__thread_join(&log->flusher);
+    weir__mutex_lock(&log->lock);
+    if (log->o.no_threads) weir__log_run_completions(log);
+    if (!log->failed && log->o.sync_ms) rc2 = weir__log_sync_lazily(log, rc == 0 ? err : NULL);
+    if (!log->failed && rc2 == 0) {
+        weir__log_take_lead(log);
+        weir__mutex_unlock(&log->lock);
+        rc2 = weir__log_write_control(log, rc == 0 ? err : NULL);
+        weir__mutex_lock(&log->lock);
+        weir__log_give_lead(log);
+    }
+    weir__mutex_unlock(&log->lock);
+    weir__log_free(log);
+    return rc != 0 ? rc : rc2;
+}
+
+struct weir__log_destroy {
+    struct weir__fs *fs;
+    const char *dir;
+    int rc;
+    struct weir_error *err;
+};
+
+static int remove_file(const char *name, void *user)
+{
+    struct weir__log_destroy *d = user;
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc = weir__log_path(d->dir, name, path, d->err);
+
+    if (rc == 0) rc = d->fs->ops->remove(d->fs, path, d->err);
+    return d->rc = rc == WEIR_ENOTFOUND ? 0 : rc;
+}
+
+int weir__log_destroy(struct weir__fs *fs, const char *dir, struct weir_error *err)
+{
+    struct weir__log_destroy d = {fs ? fs : weir__fs_posix(), dir, 0, err};
+    int rc = d.fs->ops->list(d.fs, dir, remove_file, &d, err);
+
+    if (rc == WEIR_ENOTFOUND) return 0;
+    if (rc == 0) rc = d.rc;
+    if (rc == 0) rc = d.fs->ops->remove(d.fs, dir, err);
+    return rc == 0 || rc == WEIR_ENOTFOUND ? 0 : weir__wrap(err, rc, "removing log %s", dir);
+}

@@ -1,0 +1,398 @@
+/* reader.c - a cursor on one partition.
+ *
+ * The cursor is a sequence number. The index says which batches come next; they are copied into the
+ * reader's own memory, from the tail when they are there, else from the segment file, batches that
+ * lie close together in one read and those further ahead asked for in advance. Every batch is
+ * checked against its checksums and against the index before it is handed out. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/crc.h"
+#include "log/state.h"
+
+#define READ_BYTES_DEFAULT (256u << 10)
+#define NEAR_BYTES (16u << 10) /* batches closer than this are read together */
+#define AHEAD_BYTES (4u << 20) /* asked for in advance, at most */
+
+struct weir__log_reader {
+    struct weir__log *log;
+    uint32_t partition;
+    uint64_t next;
+    size_t bytes_max;
+
+    uint64_t segment; /* number of the segment the chunk is of; 0: no chunk */
+    struct weir__index_chunk chunk;
+    uint32_t at;         /* the chunk's entry that holds `next` */
+    uint64_t prefetched; /* positions below it were asked for */
+
+    uint8_t *buffer;
+    size_t cap;
+    uint64_t damage_first, damage_last;
+};
+
+/* Entries to be read in one go: chunk[at .. at+count), and where each will lie in the buffer. */
+struct plan {
+    struct weir__segment *segment; /* pinned */
+    uint32_t count;
+    size_t bytes;
+    size_t place[WEIR__INDEX_CHUNK];
+    struct weir__tail_block *block[WEIR__INDEX_CHUNK]; /* held; NULL: from the file */
+};
+
+int weir__log_reader_open(struct weir__log_reader **out, struct weir__log *log, uint32_t partition,
+                          uint64_t sequence, size_t bytes_max, struct weir_error *err)
+{
+    struct weir__log_reader *r;
+
+    if (partition >= log->o.partitions)
+        return weir__fail(err, WEIR_EINVAL, "partition %u of %u", partition, log->o.partitions);
+    r = calloc(1, sizeof *r);
+    if (!r) return weir__fail(err, WEIR_ENOMEM, "opening a reader: out of memory");
+    r->log = log;
+    r->partition = partition;
+    r->next = sequence;
+    r->bytes_max = bytes_max ? bytes_max : READ_BYTES_DEFAULT;
+    *out = r;
+    return 0;
+}
+
+void weir__log_reader_close(struct weir__log_reader *r)
+{
+    if (!r) return;
+    free(r->buffer);
+    free(r);
+}
+
+void weir__log_reader_damage(const struct weir__log_reader *r, uint64_t *out_first,
+                             uint64_t *out_last)
+{
+    *out_first = r->damage_first;
+    *out_last = r->damage_last;
+}
+
+uint64_t weir__log_reader_sequence(const struct weir__log_reader *r)
+{
+    return r->next;
+}
+
+void weir__log_reader_seek(struct weir__log_reader *r, uint64_t sequence)
+{
+    r->next = sequence;
+}
+
+static const struct weir__index_entry *entry_of(const struct weir__log_reader *r, uint32_t i)
+{
+    return &r->chunk.entries[i];
+}
+
+static bool holds(const struct weir__index_entry *e, uint64_t sequence)
+{
+    return sequence >= e->sequence && sequence - e->sequence < e->count;
+}
+
+static uint64_t end_of(const struct weir__index_entry *e)
+{
+    return e->position + weir__batch_bytes(e->body_bytes);
+}
+
+/* ---- locating; lock held ---- */
+
+static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, uint64_t last,
+                   uint64_t at, struct weir_error *err)
+{
+    const struct weir__log *log = r->log;
+    const char *name = seg->name;
+
+    for (uint32_t i = 0; i < log->damage_count; i++) /* the place, when the walk at open found it */
+        if (at == 0 && log->damages[i].from >= seg->h.base &&
+            log->damages[i].from < seg->h.base + seg->h.capacity) {
+            name = log->damages[i].name;
+            at = log->damages[i].at;
+        }
+    r->damage_first = r->next;
+    r->damage_last = last;
+    return weir__fail(err, WEIR_ECORRUPT,
+                      "%s/%s byte %" PRIu64 ": damaged: events %" PRIu64 " to %" PRIu64
+                      " of partition %u cannot be read",
+                      log->dir, name, at, r->next, last, r->partition);
+}
+
+/* Puts `at` on the entry that holds next. Returns 1 when it does, 0 when the chunk has nothing from
+ * next on, and an error when there is a hole before what it has. */
+static int place_cursor(struct weir__log_reader *r, const struct weir__segment *seg,
+                        struct weir_error *err)
+{
+    for (r->at = 0; r->at < r->chunk.count; r->at++) {
+        const struct weir__index_entry *e = entry_of(r, r->at);
+
+        if (holds(e, r->next)) return 1;
+        if (e->sequence > r->next) return damaged(r, seg, e->sequence - 1, 0, err);
+    }
+    return 0;
+}
+
+/* Looks for the batch that holds next from a segment on. The lock is let go of for disk reads. */
+static int walk_from(struct weir__log_reader *r, uint64_t number, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    struct weir__segment *seg = NULL;
+    int found = 0;
+
+    for (; found == 0; number++) {
+        int rc;
+
+        seg = weir__log_segment_numbered(log, number);
+        if (!seg) break;
+        weir__log_pin(seg);
+        rc = weir__log_index_find(log, seg, r->partition, WEIR__LOG_BY_SEQUENCE, r->next, &r->chunk,
+                                  err);
+        found = rc != 0 ? rc : place_cursor(r, seg, err);
+        r->segment = number;
+        while (found == 0 && r->chunk.count > 0) { /* a hole ends a chunk early: look at the next */
+            rc = weir__log_index_chunk(log, seg, r->partition, r->chunk.number + 1, &r->chunk, err);
+            found = rc != 0 ? rc : place_cursor(r, seg, err);
+        }
+        weir__log_unpin(log, seg);
+    }
+    if (found != 1) r->segment = 0;
+    if (found != 0) return found;
+    seg = weir__log_active(log);
+    return damaged(r, seg, log->durable_heads[r->partition].next_sequence - 1, 0, err);
+}
+
+/* 1: chunk and `at` are on next. 0: next has expired meanwhile, look again. */
+static int locate(struct weir__log_reader *r, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    uint64_t number;
+    int rc;
+
+    for (uint32_t i = r->at; r->segment && i < r->chunk.count; i++)
+        if (holds(entry_of(r, i), r->next)) {
+            r->at = i;
+            return 1;
+        }
+    number = r->segment;
+    if (number == 0 || !weir__log_segment_numbered(log, number) || r->chunk.count == 0 ||
+        r->next < entry_of(r, 0)->sequence) {
+        rc = weir__log_segment_of(log, r->partition, r->next, &number, err);
+        if (rc != 0) return rc;
+    }
+    r->prefetched = 0;
+    rc = walk_from(r, number, err);
+    if (r->next < log->begin_heads[r->partition].next_sequence) {
+        r->segment = 0;
+        return 0;
+    }
+    return rc;
+}
+
+/* ---- planning; lock held ---- */
+
+/* How many entries from `at` on can be taken together, within memory and what is visible. Batches
+ * in the file that lie close together share a read, with what lies between them. */
+static void plan_entries(struct weir__log_reader *r, uint32_t max, bool from_tail, struct plan *p)
+{
+    uint64_t run_end = 0, sequence = entry_of(r, r->at)->sequence;
+
+    for (uint32_t i = r->at; i < r->chunk.count && p->count < max; i++) {
+        const struct weir__index_entry *e = entry_of(r, i);
+        bool near = !from_tail && run_end && e->position - run_end <= NEAR_BYTES;
+        size_t more = near ? end_of(e) - run_end : end_of(e) - e->position;
+
+        if (e->sequence != sequence || end_of(e) > r->log->visible) break;
+        if (p->count > 0 && p->bytes + more > r->bytes_max) break;
+        if (from_tail) {
+            struct weir__tail_block *b = weir__tail_hold(&r->log->tail, e->position);
+
+            if (!b) break;
+            p->block[p->count] = b;
+        }
+        p->bytes += more;
+        p->place[p->count++] = p->bytes - (end_of(e) - e->position);
+        run_end = end_of(e);
+        sequence += e->count;
+    }
+}
+
+static bool in_tail(struct weir__log *log, uint64_t position)
+{
+    struct weir__tail_block *b = weir__tail_hold(&log->tail, position);
+
+    if (b) weir__tail_release(&log->tail, b);
+    return b != NULL;
+}
+
+static bool make_buffer(struct weir__log_reader *r, size_t bytes)
+{
+    size_t want = weir__round_up(bytes, WEIR__FS_BLOCK);
+
+    if (bytes <= r->cap && !(r->cap > r->bytes_max && want <= r->bytes_max)) return true;
+    free(r->buffer);
+    r->buffer = malloc(want);
+    r->cap = r->buffer ? want : 0;
+    return r->buffer != NULL;
+}
+
+/* ---- reading; without the lock ---- */
+
+static void copy_tail(struct weir__log_reader *r, const struct plan *p)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct weir__index_entry *e = entry_of(r, r->at + i);
+        const struct weir__tail_block *b = p->block[i];
+
+        memcpy(r->buffer + p->place[i], b->at + (e->position - b->base), end_of(e) - e->position);
+    }
+}
+
+/* Asks for what comes next in this chunk, so that it is there when it is wanted. */
+static void prefetch(struct weir__log_reader *r, const struct plan *p)
+{
+    struct weir__file *f = p->segment->read;
+    uint64_t base = p->segment->h.base, from = 0, to = 0, asked = 0;
+
+    for (uint32_t i = r->at + p->count; i < r->chunk.count && asked < AHEAD_BYTES; i++) {
+        const struct weir__index_entry *e = entry_of(r, i);
+
+        asked += end_of(e) - e->position;
+        if (e->position < r->prefetched) continue;
+        if (to && e->position - to > NEAR_BYTES) {
+            f->ops->prefetch(f, from - base, to - from);
+            to = 0;
+        }
+        if (!to) from = e->position;
+        to = end_of(e);
+    }
+    if (!to) return;
+    f->ops->prefetch(f, from - base, to - from);
+    r->prefetched = to;
+}
+
+static int read_file(struct weir__log_reader *r, const struct plan *p, struct weir_error *err)
+{
+    struct weir__file *f = p->segment->read;
+    uint32_t first = 0;
+
+    prefetch(r, p);
+    while (first < p->count) {
+        const struct weir__index_entry *e = entry_of(r, r->at + first);
+        uint32_t last = first;
+        size_t len, got = 0;
+        int rc;
+
+        /* One run: places and positions advance together. */
+        while (last + 1 < p->count && p->place[last + 1] - p->place[first] ==
+                                          entry_of(r, r->at + last + 1)->position - e->position)
+            last++;
+        len = end_of(entry_of(r, r->at + last)) - e->position;
+        rc = f->ops->read(f, r->buffer + p->place[first], len, e->position - p->segment->h.base,
+                          &got, err);
+        if (rc != 0) return weir__wrap(err, rc, "reading segment %s", p->segment->name);
+        if (got < len) memset(r->buffer + p->place[first] + got, 0, len - got);
+        first = last + 1;
+    }
+    return 0;
+}
+
+/* Checks one batch against its checksums and its index entry. */
+static bool check(const struct weir__log_reader *r, const struct weir__index_entry *e,
+                  const uint8_t *at, struct weir__log_view *out)
+{
+    struct weir__batch_header h;
+
+    if (!weir__batch_decode(at, r->log->o.hub_id, &h)) return false;
+    if (h.position != e->position || h.sequence != e->sequence || h.count != e->count ||
+        h.body_bytes != e->body_bytes || h.partition != r->partition)
+        return false;
+    at += WEIR__BATCH_HEADER_BYTES;
+    if (weir__crc32c(0, at, h.body_bytes) != h.body_crc) return false;
+    *out = (struct weir__log_view){
+        .offset = h.position,
+        .sequence = h.sequence,
+        .time_ms = h.time_ms,
+        .count = h.count,
+        .skip = r->next > h.sequence ? (uint32_t)(r->next - h.sequence) : 0,
+        .attrs = h.attrs,
+        .producer = h.producer,
+        .body = weir__bytes_of(at, h.body_bytes),
+    };
+    return true;
+}
+
+static int deliver(struct weir__log_reader *r, const struct plan *p, struct weir__log_view *out,
+                   uint32_t *out_count, struct weir_error *err)
+{
+    for (uint32_t i = 0; i < p->count; i++) {
+        const struct weir__index_entry *e = entry_of(r, r->at);
+
+        if (!check(r, e, r->buffer + p->place[i], &out[i])) {
+            if (i > 0) return 0; /* the good ones first; the next call meets the bad one */
+            return damaged(r, p->segment, e->sequence + e->count - 1,
+                           e->position - p->segment->h.base, err);
+        }
+        r->next = e->sequence + e->count;
+        r->at++;
+        (*out_count)++;
+    }
+    return 0;
+}
+
+/* Takes the batches from `at` on. Lock held; let go of for the copying. */
+static int take(struct weir__log_reader *r, struct weir__log_view *out, uint32_t max,
+                uint32_t *out_count, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    bool tail = in_tail(log, entry_of(r, r->at)->position);
+    struct plan p = {.segment = weir__log_segment_numbered(log, r->segment)};
+    int rc = 0;
+
+    weir__log_pin(p.segment);
+    plan_entries(r, max, tail, &p);
+    if (p.count > 0 && !tail) rc = weir__log_open_read(log, p.segment, err);
+    if (p.count > 0 && rc == 0) {
+        if (tail)
+            log->stats.tail_reads++;
+        else
+            log->stats.disk_reads++;
+        weir__mutex_unlock(&log->lock);
+        if (!make_buffer(r, p.bytes))
+            rc = weir__fail(err, WEIR_ENOMEM, "reading: out of memory");
+        else if (tail)
+            copy_tail(r, &p);
+        else
+            rc = read_file(r, &p, err);
+        if (rc == 0) rc = deliver(r, &p, out, out_count, err);
+        weir__mutex_lock(&log->lock);
+    }
+    for (uint32_t i = 0; tail && i < p.count; i++) weir__tail_release(&log->tail, p.block[i]);
+    weir__log_unpin(log, p.segment);
+    return rc;
+}
+
+int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out, uint32_t max,
+                          uint32_t *out_count, uint64_t *out_missed, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    const struct weir__head *end = &log->durable_heads[r->partition];
+    const struct weir__head *begin = &log->begin_heads[r->partition];
+    int rc = 0;
+
+    *out_count = 0;
+    *out_missed = 0;
+    weir__mutex_lock(&log->lock);
+    while (rc == 0) {
+        if (r->next < begin->next_sequence) {
+            *out_missed += begin->next_sequence - r->next;
+            r->next = begin->next_sequence;
+        }
+        if (max == 0 || r->next >= end->next_sequence) break;
+        rc = locate(r, err);
+        if (rc == 1) {
+            rc = take(r, out, max, out_count, err);
+            break;
+        }
+    }
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}

@@ -1,0 +1,257 @@
+/* roll.c - from one segment to the next, and the control file.
+ *
+ * A roll happens when everything taken in is durable and nothing more is let in. In order, each
+ * step on disk before the next begins:
+ *
+ *   1  the old segment's index goes behind its batches. Not synced: it can be rebuilt
+ *   2  the next segment: the spare, else a new file (made, allocated, synced, its name synced)
+ *   3  its header, with the heads and producers of this moment; synced
+ *   4  the control file names it as the last; synced
+ *
+ * When 4 cannot be written, nobody knows which of the two the disk will show. So nothing is taken
+ * in until it has been: the segment stays `headed` and the next attempt goes on from there. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "log/state.h"
+
+#define BATCHES_PER_SEGMENT_MIN 8u
+#define FRONTS_PER_SEGMENT_MIN 8u
+
+uint64_t weir__log_next_capacity(const struct weir__log *log, uint64_t batch_bytes)
+{
+    uint64_t cap = WEIR__SEGMENT_BYTES_MIN;
+    uint32_t heads = weir__segment_heads_bytes(log->o.partitions, log->producers.count);
+
+    if (log->segment_count) {
+        cap = 2 * log->segments[log->segment_count - 1]->h.capacity;
+        if (cap > log->o.segment_bytes_max) cap = log->o.segment_bytes_max;
+    }
+    while (cap < BATCHES_PER_SEGMENT_MIN * batch_bytes ||
+           cap < FRONTS_PER_SEGMENT_MIN * weir__segment_front_bytes(heads))
+        cap *= 2;
+    return cap;
+}
+
+bool weir__log_fits(const struct weir__log *log, uint64_t batch_bytes)
+{
+    const struct weir__segment *seg = log->segments[log->segment_count - 1];
+    uint64_t waiting = log->queue_tail - log->queue_commit + 1;
+    uint64_t index = weir__index_stored_bytes(seg->index) + waiting * WEIR__INDEX_ENTRY_BYTES_MAX;
+    uint64_t limit = seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+
+    if (batch_bytes * BATCHES_PER_SEGMENT_MIN > seg->h.capacity) return false;
+    return weir__round_up(log->tail.end + batch_bytes, WEIR__FS_BLOCK) +
+               weir__round_up(index, WEIR__FS_BLOCK) <=
+           limit;
+}
+
+void weir__segment_close(struct weir__segment *seg)
+{
+    if (!seg) return;
+    weir__file_close(seg->file);
+    weir__file_close(seg->read);
+    weir__index_free(seg->index);
+    free(seg);
+}
+
+void weir__log_remove_segment(struct weir__log *log, struct weir__segment *seg)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    struct weir_error err;
+
+    if (weir__log_path(log->dir, seg->name, path, NULL) == 0 &&
+        log->fs->ops->remove(log->fs, path, &err) != 0)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log", "removing %s: %s", path, err.text);
+    weir__segment_close(seg);
+}
+
+int weir__log_push_segment(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
+{
+    if (log->segment_count == log->segment_cap) {
+        size_t cap = log->segment_cap ? log->segment_cap * 2 : 16;
+        struct weir__segment **all = realloc(log->segments, cap * sizeof *all);
+
+        if (!all) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+        log->segments = all;
+        log->segment_cap = cap;
+    }
+    log->segments[log->segment_count++] = seg;
+    return 0;
+}
+
+int weir__log_write_control(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__file *f = log->control_file;
+    int rc;
+
+    log->control.watermark = log->synced;
+    memcpy(log->control.heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
+    rc = weir__control_write(f, &log->control, false, err);
+    if (rc != 0) return rc;
+    rc = f->ops->sync(f, err);
+    return rc == 0 ? 0 : weir__wrap(err, WEIR_EFAILED, "syncing the control file");
+}
+
+int weir__log_make_segment(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
+                           struct weir_error *err)
+{
+    struct weir__segment *seg = calloc(1, sizeof *seg);
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc;
+
+    *out = NULL;
+    if (!seg) return weir__fail(err, WEIR_ENOMEM, "making a segment: out of memory");
+    snprintf(seg->name, sizeof seg->name, "%08" PRIu64 ".seg",
+             __atomic_fetch_add(&log->next_name, 1, __ATOMIC_RELAXED));
+    seg->h.capacity = capacity;
+    rc = weir__log_path(log->dir, seg->name, path, err);
+    if (rc == 0)
+        rc = log->fs->ops->open(log->fs, path, WEIR__FS_CREATE | WEIR__FS_DIRECT, &seg->file, err);
+    if (rc == 0) rc = seg->file->ops->allocate(seg->file, capacity, err);
+    if (rc == 0) rc = seg->file->ops->sync(seg->file, err);
+    if (rc == 0 && !(log->o.sabotage & WEIR__LOG_SKIP_DIR_SYNC))
+        rc = log->fs->ops->sync_dir(log->fs, log->dir, err);
+    if (rc != 0) {
+        weir__wrap(err, rc, "making segment %s of %" PRIu64 " MiB", seg->name, capacity >> 20);
+        weir__log_remove_segment(log, seg);
+        return rc;
+    }
+    *out = seg;
+    return 0;
+}
+
+int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
+{
+    uint32_t bytes = weir__segment_heads_bytes(log->o.partitions, log->producers.count);
+    uint8_t *heads = malloc(bytes);
+    uint8_t *to;
+    int rc;
+
+    if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    weir__heads_encode(log->durable_heads, log->o.partitions, heads);
+    to = heads + log->o.partitions * WEIR__HEAD_BYTES;
+    for (uint32_t i = 0; i < log->producers.count; i++, to += WEIR__PRODUCER_BYTES)
+        weir__producer_encode(&log->producers.at[i], to);
+    seg->h.epoch = log->epoch;
+    seg->h.heads_bytes = bytes;
+    seg->h.time_ms = log->last_time_ms;
+    seg->data = seg->end = seg->h.base + weir__segment_front_bytes(bytes);
+    rc = weir__segment_write_header(seg->file, &seg->h, log->o.hub_id, log->o.partitions, heads,
+                                    err);
+    if (rc == 0) rc = seg->file->ops->sync(seg->file, err);
+    free(heads);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "writing the header of segment %s", seg->name);
+}
+
+/* Stores the index and lets go of what only the active segment needs. When storing fails the index
+ * stays in memory. The leader's, without the lock. */
+static bool seal(struct weir__log *log, struct weir__segment *seg)
+{
+    uint64_t end = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+    struct weir_error err;
+
+    if (weir__index_store(seg->index, seg->file, seg->h.number, end, &err) == 0) return true;
+    weir__log_line(&log->o.logger, WEIR__WARN, "log", "index of segment %s not stored: %s",
+                   seg->name, err.text);
+    return false;
+}
+
+/* The spare when it is large enough, else a new file. The leader's, without the lock. */
+static int next_segment(struct weir__log *log, struct weir__segment *spare, uint64_t capacity,
+                        struct weir__segment **out, struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc;
+
+    if (!spare) return weir__log_make_segment(log, capacity, out, err);
+    *out = spare;
+    if (spare->file) return 0;
+    rc = weir__log_path(log->dir, spare->name, path, err);
+    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &spare->file, err);
+    return rc;
+}
+
+/* Steps 2 and 3. */
+static int head_next(struct weir__log *log, struct weir__segment *spare, uint64_t capacity,
+                     struct weir__segment **out, struct weir_error *err)
+{
+    struct weir__segment *old = weir__log_active(log), *seg = NULL;
+    int rc = next_segment(log, spare, capacity, &seg, err);
+
+    if (rc == 0 && !seg->index) {
+        seg->index = weir__index_new(log->o.partitions);
+        if (!seg->index) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    }
+    if (rc == 0) {
+        seg->h.number = old->h.number + 1;
+        seg->h.base = old->h.base + old->h.capacity;
+        seg->h.previous_end = log->visible;
+        rc = weir__log_head_segment(log, seg, err);
+    }
+    if (rc != 0 && seg) weir__log_remove_segment(log, seg);
+    if (rc == 0) *out = seg;
+    return rc;
+}
+
+static void activate(struct weir__log *log, struct weir__segment *seg, bool sealed)
+{
+    struct weir__segment *old = weir__log_active(log);
+
+    old->end = log->visible;
+    weir__file_close(old->file);
+    old->file = NULL;
+    if (sealed) {
+        weir__index_free(old->index);
+        old->index = NULL;
+    }
+    log->segments[log->segment_count++] = seg;
+    memcpy(log->start_heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
+    weir__tail_jump(&log->tail, seg->data);
+    log->visible = log->synced = seg->data;
+    log->active_since_ms = 0;
+    log->want_roll = false;
+    log->roll_bytes = 0;
+}
+
+/* A place in the row, so that activating cannot fail. */
+static int reserve_place(struct weir__log *log, struct weir_error *err)
+{
+    int rc = weir__log_push_segment(log, NULL, err);
+
+    if (rc == 0) log->segment_count--;
+    return rc;
+}
+
+int weir__log_roll(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__segment *seg = log->headed, *spare = NULL;
+    uint64_t capacity = weir__log_next_capacity(log, log->roll_bytes);
+    bool sealed = false;
+    int rc = reserve_place(log, err);
+
+    if (rc != 0) return rc;
+    log->leading = true;
+    if (!seg && log->spare && log->spare->h.capacity >= capacity) {
+        spare = log->spare;
+        log->spare = NULL;
+    }
+    weir__mutex_unlock(&log->lock);
+    sealed = seal(log, weir__log_active(log));
+    if (log->o.sync_ms)
+        rc = weir__log_active(log)->file->ops->sync(weir__log_active(log)->file, err);
+    if (rc != 0) rc = weir__wrap(err, WEIR_EFAILED, "syncing a segment before the next");
+    if (rc == 0) log->synced = log->visible;
+    if (rc == 0 && !seg) rc = head_next(log, spare, capacity, &seg, err);
+    if (rc == 0) {
+        log->control.last_segment = seg->h.number;
+        rc = weir__log_write_control(log, err);
+    }
+    weir__mutex_lock(&log->lock);
+    log->headed = rc == 0 ? NULL : seg;
+    if (rc == 0) activate(log, seg, sealed);
+    if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
+    weir__log_give_lead(log);
+    return rc;
+}

@@ -1,0 +1,178 @@
+/* scan.c - walking the batches of one segment without an index.
+ *
+ * A bad checksum alone does not say whether a write was never finished or whether something that
+ * was on disk has gone bad. So where no good batch begins, the rest of the segment is searched for
+ * one: a batch whose watermark lies behind the bad place proves that it had been on disk. Then the
+ * range is damage, and the walk goes on behind it. Without such a proof the walk ends there. */
+#include <stdlib.h>
+
+#include "base/crc.h"
+#include "log/state.h"
+
+#define WINDOW_BYTES (4u << 20)
+#define PIECE_BYTES (1u << 20) /* a body is checked in pieces of at most this */
+
+int weir__scan_init(struct weir__scan *s, struct weir_error *err)
+{
+    s->window_cap = WINDOW_BYTES;
+    s->window_len = 0;
+    s->window = aligned_alloc(WEIR__FS_BLOCK, s->window_cap);
+    return s->window ? 0 : weir__fail(err, WEIR_ENOMEM, "scanning a segment: out of memory");
+}
+
+void weir__scan_fini(struct weir__scan *s)
+{
+    free(s->window);
+    s->window = NULL;
+}
+
+/* The len bytes at a log position, in one piece; *out NULL when the file ends before. */
+static int look_at(struct weir__scan *s, uint64_t position, size_t len, const uint8_t **out,
+                   struct weir_error *err)
+{
+    uint64_t at = position - s->segment->h.base, begin;
+    size_t got = 0;
+    int rc;
+
+    *out = NULL;
+    if (at + len > s->segment->h.capacity) return 0;
+    if (s->window_len == 0 || at < s->window_at || at + len > s->window_at + s->window_len) {
+        begin = weir__round_down(at, WEIR__FS_BLOCK);
+        rc = s->file->ops->read(s->file, s->window, s->window_cap, begin, &got, err);
+        if (rc != 0) return rc;
+        s->window_at = begin;
+        s->window_len = got;
+        if (at + len > begin + got) return 0;
+    }
+    *out = s->window + (at - s->window_at);
+    return 0;
+}
+
+static bool plausible(const struct weir__scan *s, const struct weir__batch_header *h,
+                      uint64_t position)
+{
+    if (h->position != position || h->partition >= s->partitions) return false;
+    if (h->epoch > s->epoch || h->epoch < s->last_epoch) return false;
+    if (position >= s->epoch_start && h->epoch != s->epoch) return false;
+    return position + weir__batch_bytes(h->body_bytes) <= s->limit;
+}
+
+static int header_at(struct weir__scan *s, uint64_t position, struct weir__batch_header *out,
+                     bool *out_good, struct weir_error *err)
+{
+    const uint8_t *at;
+    int rc = look_at(s, position, WEIR__BATCH_HEADER_BYTES, &at, err);
+
+    *out_good = rc == 0 && at && weir__batch_begins(at, position) &&
+                weir__batch_decode(at, s->hub_id, out) && plausible(s, out, position);
+    return rc;
+}
+
+static int body_at(struct weir__scan *s, const struct weir__batch_header *h, bool *out_good,
+                   struct weir_error *err)
+{
+    uint64_t p = h->position + WEIR__BATCH_HEADER_BYTES;
+    uint32_t crc = 0, left = h->body_bytes;
+
+    *out_good = false;
+    while (left > 0) {
+        uint32_t n = left < PIECE_BYTES ? left : PIECE_BYTES;
+        const uint8_t *at;
+        int rc = look_at(s, p, n, &at, err);
+
+        if (rc != 0 || !at) return rc;
+        crc = weir__crc32c(crc, at, n);
+        p += n;
+        left -= n;
+    }
+    *out_good = crc == h->body_crc;
+    return 0;
+}
+
+/* The next good header at or behind a position; *out_found false when there is none. */
+static int search(struct weir__scan *s, uint64_t from, struct weir__batch_header *out,
+                  bool *out_found, struct weir_error *err)
+{
+    int rc = 0;
+
+    *out_found = false;
+    for (uint64_t p = from; rc == 0 && p + WEIR__BATCH_HEADER_BYTES <= s->limit; p += 8) {
+        const uint8_t *at;
+
+        rc = look_at(s, p, WEIR__BATCH_HEADER_BYTES, &at, err);
+        if (rc != 0 || !at) break;
+        if (!weir__batch_begins(at, p)) continue;
+        rc = header_at(s, p, out, out_found, err);
+        if (rc != 0 || *out_found) break;
+    }
+    return rc;
+}
+
+/* Whether anything from `from` on proves that the place before it had been on disk; *out_next is
+ * the first good header from there on, 0 when there is none. */
+static int look_behind(struct weir__scan *s, uint64_t bad, uint64_t from, uint64_t *out_next,
+                       bool *out_proved, struct weir_error *err)
+{
+    struct weir__batch_header h;
+    bool found = true;
+    int rc = 0;
+
+    *out_next = 0;
+    *out_proved = bad < s->proof;
+    for (uint64_t p = from; rc == 0 && found;) {
+        rc = search(s, p, &h, &found, err);
+        if (rc != 0 || !found) break;
+        if (*out_next == 0) *out_next = h.position;
+        if (h.watermark > s->proof) s->proof = h.watermark;
+        if (bad < s->proof) *out_proved = true;
+        if (*out_proved) break;
+        p = h.position + 8;
+    }
+    return rc;
+}
+
+/* One good header: tells about it, and whether its body is good. */
+static int visit(struct weir__scan *s, const struct weir__scan_batch *b,
+                 const struct weir__scan_calls *calls, struct weir_error *err)
+{
+    s->last_epoch = b->h.epoch;
+    if (b->h.watermark > s->proof) s->proof = b->h.watermark;
+    return calls->batch(calls->user, b, err);
+}
+
+int weir__scan_run(struct weir__scan *s, uint64_t from, const struct weir__scan_calls *calls,
+                   uint64_t *out_end, enum weir__scan_end *out_how, struct weir_error *err)
+{
+    uint64_t p = from, next;
+    bool good = false, proved;
+    int rc = 0;
+
+    *out_how = WEIR__SCAN_END;
+    while (rc == 0 && p + WEIR__BATCH_HEADER_BYTES <= s->limit) {
+        struct weir__scan_batch b;
+        uint64_t behind;
+
+        rc = header_at(s, p, &b.h, &good, err);
+        if (rc == 0 && good) rc = body_at(s, &b.h, &b.body_good, err);
+        if (rc != 0) break;
+        behind = good ? p + weir__batch_bytes(b.h.body_bytes) : p + 8;
+        if (good && (b.body_good || p < s->proof)) {
+            rc = visit(s, &b, calls, err);
+            p = behind;
+            continue;
+        }
+        rc = look_behind(s, p, behind, &next, &proved, err);
+        if (rc != 0) break;
+        if (!proved) { /* what was begun here was never acknowledged */
+            if (good || next) *out_how = WEIR__SCAN_TORN;
+            s->torn_bytes = good ? behind - p : 0;
+            break;
+        }
+        if (good) continue; /* its header tells what it was: visit it with a bad body */
+        if (next == 0 || next > s->proof) next = s->proof > p ? s->proof : p + 8;
+        rc = calls->damage(calls->user, p, next, err);
+        p = next;
+    }
+    *out_end = p;
+    return rc;
+}

@@ -1,0 +1,197 @@
+/* segment.c - a segment file:
+ *
+ *   0                header (one block of 4096)
+ *   4096             heads, rounded up to blocks
+ *   data             batches (batch.c), one behind another
+ *                    ... whatever was here in an earlier life ...
+ *                    index and its trailer (index.c), once sealed
+ *   -front bytes     heads again, rounded up to blocks
+ *   -4096            header again
+ *
+ * Header:
+ *    0  u32  magic "WSEG"
+ *    4  u32  CRC-32C of bytes 8..4095
+ *    8  u32  format version, 1
+ *   12  u32  partitions
+ *   16  u64  hub id
+ *   24  u64  segment number, from 1
+ *   32  u64  base: log position of byte 0
+ *   40  u64  capacity: bytes of the file
+ *   48  u64  end of the batches of the segment before, a log position
+ *   56  i64  newest enqueued time before this segment
+ *   64  u32  epoch of the opening that made it
+ *   68  u32  bytes of heads
+ *   72  u32  CRC-32C of the heads
+ *   76       zeros
+ *
+ * Heads: per partition as in control.c, then producers as in producer.c, all as they stood before
+ * the first batch here: with them sequence numbers, times and producers outlive the expiry of every
+ * batch that made them. */
+#include "log/segment.h"
+
+#include <stdlib.h>
+
+#include "base/crc.h"
+
+#define SEGMENT_MAGIC 0x47455357u
+#define SEGMENT_VERSION 1u
+#define HEADER_BYTES WEIR__FS_BLOCK
+
+uint64_t weir__segment_front_bytes(uint32_t heads_bytes)
+{
+    return HEADER_BYTES + weir__round_up(heads_bytes, WEIR__FS_BLOCK);
+}
+
+uint32_t weir__segment_heads_bytes(uint32_t partitions, uint32_t producers)
+{
+    return partitions * WEIR__HEAD_BYTES + producers * WEIR__PRODUCER_BYTES;
+}
+
+static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32_t partitions,
+                   uint32_t heads_crc, uint8_t *to)
+{
+    memset(to, 0, HEADER_BYTES);
+    weir__store32(to, SEGMENT_MAGIC);
+    weir__store32(to + 8, SEGMENT_VERSION);
+    weir__store32(to + 12, partitions);
+    weir__store64(to + 16, hub_id);
+    weir__store64(to + 24, h->number);
+    weir__store64(to + 32, h->base);
+    weir__store64(to + 40, h->capacity);
+    weir__store64(to + 48, h->previous_end);
+    weir__store64(to + 56, (uint64_t)h->time_ms);
+    weir__store32(to + 64, h->epoch);
+    weir__store32(to + 68, h->heads_bytes);
+    weir__store32(to + 72, heads_crc);
+    weir__store32(to + 4, weir__crc32c(0, to + 8, HEADER_BYTES - 8));
+}
+
+int weir__segment_write_header(struct weir__file *f, const struct weir__segment_header *h,
+                               uint64_t hub_id, uint32_t partitions, const uint8_t *heads,
+                               struct weir_error *err)
+{
+    uint64_t front = weir__segment_front_bytes(h->heads_bytes);
+    uint8_t *copy = aligned_alloc(WEIR__FS_BLOCK, front);
+    struct weir__bytes parts[2];
+    int rc;
+
+    if (!copy) return weir__fail(err, WEIR_ENOMEM, "writing segment header: out of memory");
+    memset(copy, 0, front);
+    encode(h, hub_id, partitions, weir__crc32c(0, heads, h->heads_bytes), copy);
+    memcpy(copy + HEADER_BYTES, heads, h->heads_bytes);
+    parts[0] = weir__bytes_of(copy, front);
+    rc = f->ops->write(f, parts, 1, 0, err);
+    if (rc == 0) {
+        parts[0] = weir__bytes_of(copy + HEADER_BYTES, front - HEADER_BYTES);
+        parts[1] = weir__bytes_of(copy, HEADER_BYTES);
+        rc = f->ops->write(f, parts, 2, h->capacity - front, err);
+    }
+    free(copy);
+    return rc;
+}
+
+/* 0 and *out, WEIR_ECORRUPT, or WEIR_EVERSION; says nothing about the heads. */
+static int decode(const uint8_t *at, uint64_t hub_id, uint32_t partitions, uint64_t file_bytes,
+                  struct weir__segment_header *out, struct weir_error *err)
+{
+    if (weir__load32(at) != SEGMENT_MAGIC ||
+        weir__load32(at + 4) != weir__crc32c(0, at + 8, HEADER_BYTES - 8))
+        return weir__fail(err, WEIR_ECORRUPT, "segment header is damaged");
+    if (weir__load32(at + 8) != SEGMENT_VERSION)
+        return weir__fail(err, WEIR_EVERSION,
+                          "segment format version %u is not known here (this weir writes %u)",
+                          weir__load32(at + 8), SEGMENT_VERSION);
+    *out = (struct weir__segment_header){
+        .number = weir__load64(at + 24),
+        .base = weir__load64(at + 32),
+        .capacity = weir__load64(at + 40),
+        .previous_end = weir__load64(at + 48),
+        .time_ms = (int64_t)weir__load64(at + 56),
+        .epoch = weir__load32(at + 64),
+        .heads_bytes = weir__load32(at + 68),
+    };
+    if (weir__load32(at + 12) != partitions || weir__load64(at + 16) != hub_id ||
+        out->number == 0 || out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
+        out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base ||
+        out->heads_bytes < partitions * WEIR__HEAD_BYTES ||
+        out->heads_bytes > weir__segment_heads_bytes(partitions, WEIR__PRODUCERS_MAX) ||
+        2 * weir__segment_front_bytes(out->heads_bytes) + WEIR__FS_BLOCK > file_bytes)
+        return weir__fail(err, WEIR_ECORRUPT,
+                          "segment header is of another log, or contradicts "
+                          "its file");
+    return 0;
+}
+
+int weir__segment_read_header(struct weir__file *f, uint64_t hub_id, uint32_t partitions,
+                              struct weir__segment_header *out, int *out_bad_copies,
+                              struct weir_error *err)
+{
+    uint8_t *block = aligned_alloc(WEIR__FS_BLOCK, HEADER_BYTES);
+    uint64_t bytes = 0;
+    size_t got;
+    int rc;
+
+    *out_bad_copies = 0;
+    if (!block) return weir__fail(err, WEIR_ENOMEM, "reading segment header: out of memory");
+    rc = f->ops->size(f, &bytes, err);
+    if (rc == 0 && bytes < 2 * HEADER_BYTES)
+        rc = weir__fail(err, WEIR_ECORRUPT, "segment file is only %llu bytes long",
+                        (unsigned long long)bytes);
+    for (int copy = 0; rc == 0 && copy < 2; copy++) {
+        rc = f->ops->read(f, block, HEADER_BYTES, copy ? bytes - HEADER_BYTES : 0, &got, err);
+        if (rc == 0) rc = decode(block, hub_id, partitions, bytes, out, err);
+        if (rc != WEIR_ECORRUPT && rc != WEIR_EIO) break;
+        (*out_bad_copies)++;
+        if (copy == 0) rc = 0;
+    }
+    free(block);
+    return rc;
+}
+
+static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
+                        uint32_t partitions, struct weir__head *out,
+                        struct weir__producers *producers, struct weir_error *err)
+{
+    uint32_t count = (h->heads_bytes - partitions * WEIR__HEAD_BYTES) / WEIR__PRODUCER_BYTES;
+    const uint8_t *from = at + partitions * WEIR__HEAD_BYTES;
+
+    weir__heads_decode(at, partitions, out);
+    for (uint32_t i = 0; producers && i < count; i++, from += WEIR__PRODUCER_BYTES) {
+        struct weir__producer one, *p;
+
+        weir__producer_decode(from, &one);
+        p = weir__producers_put(producers, one.partition, one.id);
+        if (!p) return weir__fail(err, WEIR_ENOMEM, "reading producers: out of memory");
+        *p = one;
+    }
+    return 0;
+}
+
+int weir__segment_read_heads(struct weir__file *f, const struct weir__segment_header *h,
+                             uint32_t partitions, struct weir__head *out,
+                             struct weir__producers *producers, struct weir_error *err)
+{
+    uint64_t front = weir__segment_front_bytes(h->heads_bytes);
+    uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, front);
+    struct weir__segment_header again;
+    size_t got;
+    int rc = WEIR_ECORRUPT;
+
+    if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
+    for (int copy = 0; rc == WEIR_ECORRUPT && copy < 2; copy++) {
+        const uint8_t *header = copy ? at + front - HEADER_BYTES : at;
+        const uint8_t *heads = copy ? at : at + HEADER_BYTES;
+
+        rc = f->ops->read(f, at, front, copy ? h->capacity - front : 0, &got, err);
+        if (rc != 0) break;
+        memset(&again, 0, sizeof again);
+        rc = decode(header, weir__load64(header + 16), partitions, h->capacity, &again, err);
+        if (rc == 0 && (again.number != h->number || again.heads_bytes != h->heads_bytes ||
+                        weir__load32(header + 72) != weir__crc32c(0, heads, h->heads_bytes)))
+            rc = weir__fail(err, WEIR_ECORRUPT, "heads of segment %llu are damaged",
+                            (unsigned long long)h->number);
+        if (rc == 0) rc = decode_heads(heads, h, partitions, out, producers, err);
+    }
+    free(at);
+    return rc;
+}

@@ -1,0 +1,62 @@
+/* segment.h - one file of the log's row: header, batches, index. The bytes are drawn in segment.c.
+ *
+ * A segment's name means nothing; its header says which number it is. Numbers grow by one, and
+ * base positions by the capacity of the one before. */
+#ifndef WEIR_LOG_SEGMENT_H
+#define WEIR_LOG_SEGMENT_H
+
+#include "log/control.h"
+#include "log/producer.h"
+
+#define WEIR__SEGMENT_BYTES_MIN (1u << 20)
+#define WEIR__SEGMENT_NAME_BYTES 32
+
+struct weir__index;
+
+struct weir__segment_header {
+    uint64_t number;
+    uint64_t base;         /* log position of the file's byte 0 */
+    uint64_t capacity;     /* bytes of the file */
+    uint64_t previous_end; /* log position where the batches of the segment before end */
+    int64_t time_ms;       /* the newest enqueued time before this segment */
+    uint32_t epoch;        /* of the opening that made it */
+    uint32_t heads_bytes;  /* heads of all partitions, then producers */
+};
+
+struct weir__segment {
+    struct weir__segment_header h;
+    char name[WEIR__SEGMENT_NAME_BYTES];
+    uint64_t data;             /* log position of the first batch */
+    uint64_t end;              /* log position behind the last batch */
+    struct weir__file *file;   /* for writing, direct; the active segment only */
+    struct weir__file *read;   /* buffered; opened when needed */
+    struct weir__index *index; /* in memory: the active one's, or one that had to be rebuilt */
+    uint32_t pins;             /* readers in the file right now */
+    bool lost;                 /* both header copies are bad: nothing in it can be served */
+    bool removed;              /* no longer of the log: the last pin frees it */
+    bool footer_bad;           /* its stored index was found bad */
+};
+
+/* Bytes a header and its heads take at the front of a segment, rounded to blocks. The same again
+ * is kept at the end, behind the index. */
+uint64_t weir__segment_front_bytes(uint32_t heads_bytes);
+
+/* Stored heads: partitions first, then producers. */
+uint32_t weir__segment_heads_bytes(uint32_t partitions, uint32_t producers);
+
+/* Writes both copies of header and heads. heads holds h->heads_bytes bytes. */
+int weir__segment_write_header(struct weir__file *, const struct weir__segment_header *,
+                               uint64_t hub_id, uint32_t partitions, const uint8_t *heads,
+                               struct weir_error *);
+
+/* Reads the header alone, of whichever copy is good. WEIR_ECORRUPT: neither is. WEIR_EVERSION. */
+int weir__segment_read_header(struct weir__file *, uint64_t hub_id, uint32_t partitions,
+                              struct weir__segment_header *out, int *out_bad_copies,
+                              struct weir_error *);
+
+/* Reads the heads as they were before the segment's first batch. producers may be NULL. */
+int weir__segment_read_heads(struct weir__file *, const struct weir__segment_header *,
+                             uint32_t partitions, struct weir__head *out,
+                             struct weir__producers *producers, struct weir_error *);
+
+#endif

@@ -1,0 +1,228 @@
+/* state.h - what the files of this room share: the open log. Nobody outside includes it.
+ *
+ * One lock. It guards everything below that is not marked otherwise; nobody holds it during a disk
+ * operation. Whoever writes to the disk for the log (a group, a new segment, the control file) is
+ * the leader, one at a time: `leading` is that role, taken and given back under the lock.
+ *
+ * Invariants:
+ *   control.watermark <= synced <= visible <= tail.end
+ *   visible == synced unless sync_ms is set
+ *   queue[head..commit) are durable and wait for their completion to run; [commit..tail) are not
+ *   heads are as at tail.end, durable_heads as at visible
+ *   the last of segments is the active one; only it grows */
+#ifndef WEIR_LOG_STATE_H
+#define WEIR_LOG_STATE_H
+
+#include "base/thread.h"
+#include "log/batch.h"
+#include "log/index.h"
+#include "log/log.h"
+#include "log/producer.h"
+#include "log/segment.h"
+#include "log/tail.h"
+
+#define WEIR__LOG_GROUP_BYTES_MAX (4u << 20) /* of one write and sync; a larger batch goes alone */
+#define WEIR__LOG_PENDING_MAX 65536u         /* batches taken in whose completion has not run */
+#define WEIR__LOG_READ_FILES_MAX 64          /* segment files kept open for readers */
+#define WEIR__LOG_DAMAGES_MAX 64 /* damaged ranges remembered by place; more are counted */
+#define WEIR__LOG_MARK_MS 1000   /* an idle log's watermark reaches its end after this */
+
+/* What a thread in weir__log_append_wait waits for; on its stack. */
+struct weir__log_waiter {
+    bool done;
+    int rc;
+    struct weir_error err;
+};
+
+/* A batch between being taken in and its completion. */
+struct weir__log_pending {
+    struct weir__log_receipt receipt;
+    uint64_t end; /* position behind it */
+    uint32_t partition, count, body_bytes;
+    int rc;
+    weir__log_done_fn done; /* NULL: nobody to call */
+    void *user;
+    struct weir__log_waiter *waiter;
+    uint64_t producer_id;
+    struct weir__producer before; /* what was known of the producer; id 0: nothing */
+};
+
+struct weir__log_damage {
+    uint64_t from, to; /* log positions */
+    char name[WEIR__SEGMENT_NAME_BYTES];
+    uint64_t at; /* in that file */
+};
+
+struct weir__log {
+    /* Set at open, then constant. */
+    struct weir__log_options o;
+    char *dir;
+    struct weir__fs *fs;
+    struct weir__file *control_file; /* the leader's */
+
+    struct weir__mutex lock;
+    struct weir__cond room;   /* somebody may append, lead or stop waiting: state has changed */
+    struct weir__cond work;   /* the flusher's */
+    struct weir__cond upkeep; /* the keeper's */
+    struct weir__thread flusher, keeper;
+    bool flusher_idle, closing;
+    bool leading;
+    int room_waiters;    /* threads waiting on room, */
+    int lead_waiters;    /* those of them that would lead when they wake up */
+    bool completing;     /* a completion runs, */
+    pthread_t completer; /* on this thread */
+    uint64_t undone;     /* batches that were taken back because of a full disk */
+
+    struct weir__control control; /* the leader's, with control_file */
+    uint32_t epoch;
+
+    struct weir__segment **segments;
+    size_t segment_count, segment_cap;
+    struct weir__segment *spare;  /* a file ready to become the next segment */
+    uint64_t next_name;           /* atomic: the leader and the keeper make files */
+    int read_files;               /* segments with an open reading handle */
+    struct weir__segment *headed; /* a next segment that only the control file does not know yet */
+    bool want_roll;
+    uint64_t roll_bytes; /* the batch that is waiting for it, at most */
+    int roll_rc;         /* the last roll nobody waited for failed so; told to the next append */
+    struct weir_error roll_err;
+
+    struct weir__head *heads, *durable_heads;
+    struct weir__head *start_heads; /* before the active segment's first batch */
+    struct weir__head *begin_heads; /* before the oldest segment's first batch */
+    struct weir__producers producers;
+    struct weir__tail tail;
+    uint64_t visible, synced;
+    int64_t last_time_ms;
+    int64_t active_since_ms; /* enqueued time of the active segment's first batch; 0: none yet */
+
+    struct weir__log_pending *queue; /* ring of queue_cap places, a power of two */
+    uint64_t queue_head, queue_commit, queue_tail;
+    uint32_t queue_cap;
+
+    struct weir__log_watch **watches; /* per partition */
+    uint32_t watch_count;
+
+    int failed; /* the error that ended it, else 0 */
+    struct weir_error failure;
+
+    struct weir__log_damage damages[WEIR__LOG_DAMAGES_MAX];
+    uint32_t damage_count;
+    struct weir__log_stats stats;
+
+    int64_t written_mono_ms;            /* when the last group was written */
+    int64_t synced_mono_ms;             /* lazy mode: when it was last synced */
+    int64_t keep_wall_ms, keep_mono_ms; /* retention's clock: its value, and when it was moved */
+};
+
+static inline struct weir__segment *weir__log_active(struct weir__log *log)
+{
+    return log->segments[log->segment_count - 1];
+}
+
+/* "dir/name" into out. */
+#define WEIR__LOG_PATH_BYTES 4096
+int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BYTES],
+                   struct weir_error *);
+
+/* open.c */
+int weir__log_new(struct weir__log **out, const struct weir__log_options *, struct weir_error *);
+void weir__log_free(struct weir__log *);
+int weir__log_open_control(struct weir__log *, unsigned flags, struct weir_error *);
+
+/* recover.c */
+int weir__log_gather(struct weir__log *, struct weir_error *); /* the row of segments, read only */
+int weir__log_recover(struct weir__log *, struct weir_error *);
+void weir__log_note_damage(struct weir__log *, const struct weir__segment *, uint64_t from,
+                           uint64_t to);
+
+/* commit.c; with the lock held, which is let go of during disk operations */
+/* Waits for a change; false past the deadline. may_lead: the caller will do work that is left. */
+bool weir__log_wait(struct weir__log *, bool may_lead, int64_t deadline_ns);
+void weir__log_pass_on(struct weir__log *);   /* wakes the flusher when work is left for it alone */
+void weir__log_take_lead(struct weir__log *); /* waits for the role */
+void weir__log_give_lead(struct weir__log *);
+int weir__log_lead(struct weir__log *, struct weir_error *); /* one group, or the roll */
+bool weir__log_has_work(const struct weir__log *);
+void weir__log_stop(struct weir__log *, int rc, const struct weir_error *);
+int weir__log_state_locked(struct weir__log *, struct weir_error *);
+void weir__log_run_completions(struct weir__log *);
+int weir__log_sync_lazily(struct weir__log *, struct weir_error *);
+
+/* roll.c */
+int weir__log_roll(struct weir__log *, struct weir_error *); /* lock held, let go of inside */
+/* The leader's, without the lock. WEIR_EFAILED: the sync failed, the caller stops the log. */
+int weir__log_write_control(struct weir__log *, struct weir_error *);
+int weir__log_make_segment(struct weir__log *, uint64_t capacity, struct weir__segment **out,
+                           struct weir_error *);
+int weir__log_head_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
+void weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* file and memory */
+int weir__log_push_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
+uint64_t weir__log_next_capacity(const struct weir__log *, uint64_t batch_bytes);
+bool weir__log_fits(const struct weir__log *, uint64_t batch_bytes);
+void weir__segment_close(struct weir__segment *); /* handles, index and memory; takes NULL */
+
+/* keep.c */
+int weir__keep_start(struct weir__log *, struct weir_error *); /* threads, unless told not to */
+
+/* look.c; with the lock held, which is let go of during disk operations */
+void weir__log_pin(struct weir__segment *); /* its file and memory stay until unpinned */
+void weir__log_unpin(struct weir__log *, struct weir__segment *);
+int weir__log_open_read(struct weir__log *, struct weir__segment *, struct weir_error *);
+/* The partition's next sequence when the segment began. */
+int weir__log_start_sequence(struct weir__log *, struct weir__segment *, uint32_t partition,
+                             uint64_t *out, struct weir_error *);
+/* The number of the segment in which the event lies, or would lie. */
+int weir__log_segment_of(struct weir__log *, uint32_t partition, uint64_t sequence,
+                         uint64_t *out_number, struct weir_error *);
+/* NULL when it has expired. */
+struct weir__segment *weir__log_segment_numbered(struct weir__log *, uint64_t number);
+/* weir__index_find and weir__index_chunk on a pinned segment; a bad stored index is rebuilt. */
+int weir__log_index_find(struct weir__log *, struct weir__segment *, uint32_t partition,
+                         enum weir__log_by, uint64_t value, struct weir__index_chunk *out,
+                         struct weir_error *);
+int weir__log_index_chunk(struct weir__log *, struct weir__segment *, uint32_t partition,
+                          uint32_t number, struct weir__index_chunk *out, struct weir_error *);
+
+/* scan.c */
+struct weir__scan_batch {
+    struct weir__batch_header h;
+    bool body_good;
+};
+
+struct weir__scan {
+    struct weir__file *file;
+    const struct weir__segment *segment;
+    uint64_t hub_id;
+    uint64_t limit;       /* log position that no batch may pass */
+    uint64_t proof;       /* every position below it is known to have been on disk */
+    uint64_t epoch_start; /* batches from here on must be of epoch */
+    uint32_t epoch;       /* none is later */
+    uint32_t partitions;
+    uint64_t torn_bytes; /* of the batch at a torn end, when its header is good */
+    uint8_t *window;     /* aligned; scan's own */
+    size_t window_cap, window_len;
+    uint64_t window_at; /* file offset of window[0] */
+    uint32_t last_epoch;
+};
+
+enum weir__scan_end {
+    WEIR__SCAN_END,  /* nothing begins here, and nothing behind says otherwise */
+    WEIR__SCAN_TORN, /* a batch was begun here and not finished */
+};
+
+/* Walks the batches from a position: batch() for each good header, damage() for each range that
+ * was on disk once and is unreadable now. *out_end is where it stopped and how. A callback's error
+ * stops the walk. */
+struct weir__scan_calls {
+    int (*batch)(void *user, const struct weir__scan_batch *, struct weir_error *);
+    int (*damage)(void *user, uint64_t from, uint64_t to, struct weir_error *);
+    void *user;
+};
+
+int weir__scan_init(struct weir__scan *, struct weir_error *);
+void weir__scan_fini(struct weir__scan *);
+int weir__scan_run(struct weir__scan *, uint64_t from, const struct weir__scan_calls *,
+                   uint64_t *out_end, enum weir__scan_end *out_how, struct weir_error *);
+
+#endif
