@@ -1,0 +1,306 @@
+/* message.c - finding the sections of a message, and the events of a batch. */
+#include "amqp/message.h"
+
+#include <assert.h>
+
+#define CODE_DESCRIBED 0x00
+#define CODE_SMALL_ULONG 0x53
+#define CODE_BINARY8 0xa0
+#define CODE_LIST8 0xc0
+#define CODE_MAP8 0xc1
+#define WIDE_BIT 0x10 /* makes the constructor with four bytes of size */
+
+#define SECTION_FIRST 0x70
+#define SECTION_DATA 0x75
+
+#define DATA_HEAD_SMALL 5 /* 00 53 75 a0 LL */
+#define DATA_SMALL_MAX 255
+
+/* The head of a short data section without its length, as a little-endian load gives it. */
+#define DATA_HEAD_WORD                                                                             \
+    ((uint32_t)CODE_BINARY8 << 24 | SECTION_DATA << 16 | CODE_SMALL_ULONG << 8 | CODE_DESCRIBED)
+
+#define LIST WEIR__AMQP_SET(WEIR__AMQP_LIST)
+#define MAP WEIR__AMQP_SET(WEIR__AMQP_MAP)
+#define BINARY WEIR__AMQP_SET(WEIR__AMQP_BINARY)
+#define ANY (WEIR__AMQP_SET(WEIR__AMQP_TYPES) - 1)
+
+/* In the order of their descriptors, from SECTION_FIRST. */
+static const struct section_row {
+    uint8_t section, body;
+    uint8_t small; /* the constructor with one byte of size; 0: any value may stand here */
+    uint32_t types;
+    const char *name, *symbol;
+} rows[] = {
+    {WEIR__AMQP_HEADER, 0, CODE_LIST8, LIST, "header", "amqp:header:list"},
+    {WEIR__AMQP_DELIVERY_ANNOTATIONS, 0, CODE_MAP8, MAP, "delivery-annotations",
+     "amqp:delivery-annotations:map"},
+    {WEIR__AMQP_MESSAGE_ANNOTATIONS, 0, CODE_MAP8, MAP, "message-annotations",
+     "amqp:message-annotations:map"},
+    {WEIR__AMQP_PROPERTIES, 0, CODE_LIST8, LIST, "properties", "amqp:properties:list"},
+    {WEIR__AMQP_APPLICATION_PROPERTIES, 0, CODE_MAP8, MAP, "application-properties",
+     "amqp:application-properties:map"},
+    {WEIR__AMQP_BODY, WEIR__AMQP_BODY_DATA, CODE_BINARY8, BINARY, "data", "amqp:data:binary"},
+    {WEIR__AMQP_BODY, WEIR__AMQP_BODY_SEQUENCE, CODE_LIST8, LIST, "amqp-sequence",
+     "amqp:amqp-sequence:list"},
+    {WEIR__AMQP_BODY, WEIR__AMQP_BODY_VALUE, 0, ANY, "amqp-value", "amqp:amqp-value:*"},
+    {WEIR__AMQP_FOOTER, 0, CODE_MAP8, MAP, "footer", "amqp:footer:map"},
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+/* Copied, because compilers zero a struct of this size with an instruction that takes as long as
+ * the rest of a scan. */
+static const struct weir__amqp_message blank;
+
+static const struct section_row *row_of_code(uint64_t code)
+{
+    return code >= SECTION_FIRST && code - SECTION_FIRST < ROWS ? &rows[code - SECTION_FIRST]
+                                                                : NULL;
+}
+
+static const struct section_row *row_of_symbol(struct weir__bytes b)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strlen(rows[i].symbol) == b.len && !memcmp(rows[i].symbol, b.at, b.len))
+            return &rows[i];
+    return NULL;
+}
+
+/* A descriptor in any form but the usual one. */
+static const struct section_row *read_long_descriptor(struct weir__amqp_cursor *c)
+{
+    const uint32_t types = WEIR__AMQP_SET(WEIR__AMQP_ULONG) | WEIR__AMQP_SET(WEIR__AMQP_SYMBOL);
+    const struct section_row *row;
+    const uint8_t *start = c->at;
+    struct weir__amqp_value v;
+
+    if (weir__amqp_load8(c) != CODE_DESCRIBED) {
+        c->at = start;
+        weir__amqp_stop(c, "a section must begin with 00");
+        return NULL;
+    }
+    if (!weir__amqp_read_one(c, types, &v)) return NULL;
+    row = v.type == WEIR__AMQP_ULONG ? row_of_code(v.u) : row_of_symbol(v.bytes);
+    if (row) return row;
+    c->at = start;
+    weir__amqp_stop(c, "no section has this descriptor");
+    return NULL;
+}
+
+static inline const struct section_row *read_descriptor(struct weir__amqp_cursor *c)
+{
+    const struct section_row *row;
+
+    if (weir__amqp_left(c) < 3 || c->at[0] != CODE_DESCRIBED || c->at[1] != CODE_SMALL_ULONG)
+        return read_long_descriptor(c);
+    row = row_of_code(c->at[2]);
+    if (row)
+        c->at += 3;
+    else
+        weir__amqp_stop(c, "no section has this descriptor");
+    return row;
+}
+
+/* Sections come in the order of their enumeration and once; only a body of data or of sequences
+ * may go on. */
+static bool in_order(const struct weir__amqp_message *m, const struct section_row *row)
+{
+    uint32_t later = m->there >> row->section;
+
+    if (!later) return true;
+    return row->section == WEIR__AMQP_BODY && later == 1 && row->body == m->body &&
+           row->body != WEIR__AMQP_BODY_VALUE;
+}
+
+static void note_section(struct weir__amqp_message *m, const struct section_row *row, size_t at,
+                         size_t value, size_t end)
+{
+    struct weir__amqp_span *span = &m->section[row->section];
+
+    if (!span->end) {
+        span->at = (uint32_t)at;
+        span->value = (uint32_t)value;
+    }
+    span->end = (uint32_t)end;
+    m->there |= 1u << row->section;
+    if (row->section == WEIR__AMQP_BODY) {
+        m->body = row->body;
+        m->body_count++;
+    }
+}
+
+/* Reads a section that begins at c->at, and gives its content when it is data. */
+static bool read_section(struct weir__amqp_message *m, struct weir__amqp_cursor *c,
+                         const struct section_row **row, struct weir__bytes *data)
+{
+    const uint8_t *at = c->at, *value;
+    struct weir__amqp_value v;
+
+    *row = read_descriptor(c);
+    if (!*row) return false;
+    if (!in_order(m, *row)) {
+        c->at = at;
+        return weir__amqp_stop(c, "it is out of order or comes twice");
+    }
+    value = c->at;
+    if (!weir__amqp_read_one(c, (*row)->types, &v)) return false;
+    if ((*row)->body == WEIR__AMQP_BODY_DATA) {
+        *data = v.bytes;
+        if (!m->body_count) m->data = v.bytes;
+    }
+    note_section(m, *row, (size_t)(at - c->start), (size_t)(value - c->start),
+                 weir__amqp_offset(c));
+    return true;
+}
+
+/* The length of the section at p when it is whole, in its place, and in one of the two forms that
+ * nearly all have: 00 53 7x, and a size of one byte or of four. It is then noted. 0 for everything
+ * else, good or bad: read_section decides. */
+static inline size_t read_usual(struct weir__amqp_message *m, const uint8_t *p, size_t left,
+                                enum weir__amqp_section until)
+{
+    size_t at = (size_t)(p - m->raw.at), width, size, count, end;
+    const struct section_row *row;
+
+    if (left < 6 || p[0] != CODE_DESCRIBED || p[1] != CODE_SMALL_ULONG) return 0;
+    row = row_of_code(p[2]);
+    if (!row || !row->small || row->section >= until || m->there >> row->section) return 0;
+    width = p[3] == row->small ? 1 : 4;
+    if (width == 4 && (p[3] != (row->small | WIDE_BIT) || left < 12)) return 0;
+    size = width == 1 ? p[4] : weir__load_be32(p + 4);
+    if (size > left - 4 - width) return 0;
+    end = 4 + width + size;
+    if (row->body == WEIR__AMQP_BODY_DATA) {
+        m->data = weir__bytes_of(p + 4 + width, size);
+    } else {
+        count = width == 1 ? p[5] : weir__load_be32(p + 8);
+        if (size < width || count > size - width || (row->types == MAP && count % 2)) return 0;
+    }
+    note_section(m, row, at, at + 3, at + end);
+    return end;
+}
+
+static int fail_at(struct weir_error *err, const struct weir__amqp_cursor *c,
+                   const struct section_row *row)
+{
+    return weir__fail(err, WEIR_EINVAL, "message section %s, byte %zu: %s", row ? row->name : "?",
+                      weir__amqp_offset(c), c->why);
+}
+
+int weir__amqp_message_scan_until(struct weir__amqp_message *m, struct weir__bytes raw,
+                                  enum weir__amqp_section until, struct weir__amqp_cursor *rest,
+                                  struct weir_error *err)
+{
+    const struct section_row *row;
+    struct weir__bytes data;
+    size_t len;
+
+    *m = blank;
+    m->raw = raw;
+    *rest = weir__amqp_cursor_of(raw);
+    if (!raw.len) return weir__fail(err, WEIR_EINVAL, "a message without a section");
+    if (raw.len > UINT32_MAX) return weir__fail(err, WEIR_EINVAL, "a message of 4 GiB or more");
+    for (;;) {
+        struct weir__amqp_cursor ahead = *rest;
+        while ((len = read_usual(m, ahead.at, weir__amqp_left(&ahead), until)) != 0)
+            ahead.at += len;
+        rest->at = ahead.at;
+        if (ahead.at == ahead.end) return 0;
+        row = read_descriptor(&ahead);
+        if (row && row->section >= until) return 0;
+        if (!read_section(m, rest, &row, &data)) return fail_at(err, rest, row);
+    }
+}
+
+/* Everything inside the sections that the shallow scan has found. What may stand in the
+ * properties has nothing inside. */
+static int check_inside(const struct weir__amqp_message *m, struct weir_error *err)
+{
+    struct weir__amqp_cursor c = weir__amqp_cursor_of(m->raw);
+
+    while (c.at < c.end) {
+        const struct section_row *row = read_descriptor(&c);
+        assert(row); /* the shallow scan read it */
+        if (row->section == WEIR__AMQP_PROPERTIES)
+            c.at = c.start + m->section[WEIR__AMQP_PROPERTIES].end;
+        else if (!weir__amqp_check(&c))
+            return fail_at(err, &c, row);
+    }
+    return weir__amqp_message_properties(m, NULL, err);
+}
+
+int weir__amqp_message_scan(struct weir__amqp_message *m, struct weir__bytes raw,
+                            enum weir__amqp_depth depth, struct weir_error *err)
+{
+    struct weir__amqp_cursor rest;
+    int rc = weir__amqp_message_scan_until(m, raw, WEIR__AMQP_SECTIONS, &rest, err);
+
+    if (rc == 0 && depth == WEIR__AMQP_DEEP) rc = check_inside(m, err);
+    return rc;
+}
+
+int weir__amqp_batch_start(struct weir__amqp_batch_walk *walk, struct weir__bytes raw,
+                           struct weir_error *err)
+{
+    return weir__amqp_message_scan_until(&walk->envelope, raw, WEIR__AMQP_BODY, &walk->rest, err);
+}
+
+/* A section of the batch that is not a short data section in its usual form. */
+static int next_section(struct weir__amqp_batch_walk *walk, struct weir__bytes *out,
+                        struct weir_error *err)
+{
+    struct weir__amqp_cursor *c = &walk->rest, ahead = *c;
+    const struct section_row *row = read_descriptor(&ahead);
+
+    if (row && row->section == WEIR__AMQP_BODY && row->body != WEIR__AMQP_BODY_DATA)
+        weir__amqp_stop(c, "a batch consists of data sections");
+    else if (read_section(&walk->envelope, c, &row, out))
+        return 0;
+    return fail_at(err, c, row);
+}
+
+/* The usual case: a short data section, and no footer before it. */
+static bool next_usual(struct weir__amqp_batch_walk *walk, struct weir__bytes *out)
+{
+    struct weir__amqp_message *m = &walk->envelope;
+    struct weir__amqp_cursor *c = &walk->rest;
+    size_t left = weir__amqp_left(c);
+
+    if (left < DATA_HEAD_SMALL || weir__load32(c->at) != DATA_HEAD_WORD) return false;
+    if (left - DATA_HEAD_SMALL < c->at[4] || m->there >> WEIR__AMQP_FOOTER) return false;
+    *out = weir__bytes_of(c->at + DATA_HEAD_SMALL, c->at[4]);
+    c->at = out->at + out->len;
+    m->there |= 1u << WEIR__AMQP_BODY;
+    m->body = WEIR__AMQP_BODY_DATA;
+    m->body_count++;
+    return true;
+}
+
+int weir__amqp_batch_next(struct weir__amqp_batch_walk *walk, struct weir__bytes *out,
+                          struct weir_error *err)
+{
+    struct weir__amqp_cursor *c = &walk->rest;
+    int rc = 0;
+
+    *out = weir__bytes_of(NULL, 0);
+    if (c->why) return fail_at(err, c, NULL);
+    while (rc == 0 && !out->at && c->at < c->end)
+        if (!next_usual(walk, out)) rc = next_section(walk, out, err);
+    return rc;
+}
+
+size_t weir__amqp_data_head(uint8_t to[WEIR__AMQP_DATA_HEAD_MAX], uint32_t content_bytes)
+{
+    bool small = content_bytes <= DATA_SMALL_MAX;
+
+    to[0] = CODE_DESCRIBED;
+    to[1] = CODE_SMALL_ULONG;
+    to[2] = SECTION_DATA;
+    to[3] = small ? CODE_BINARY8 : CODE_BINARY8 | WIDE_BIT;
+    if (small)
+        to[4] = (uint8_t)content_bytes;
+    else
+        weir__store_be32(to + 4, content_bytes);
+    return small ? DATA_HEAD_SMALL : WEIR__AMQP_DATA_HEAD_MAX;
+}

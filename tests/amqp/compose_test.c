@@ -1,0 +1,204 @@
+#include "amqp/message.h"
+
+#include "sample.h"
+
+#define OFFSET "1000000000012345"
+#define OWN                                                                                        \
+    "a3 15 'x-opt-sequence-number' 81 0000000000000029 "                                           \
+    "a3 13 'x-opt-enqueued-time' 83 0000018bcfe56800 "                                             \
+    "a3 0c 'x-opt-offset' a1 10 '" OFFSET "' "
+
+static struct weir__amqp_stamp stamp(const char *key)
+{
+    return (struct weir__amqp_stamp){.sequence = 41,
+                                     .enqueued_ms = 1700000000000,
+                                     .offset = weir__bytes_of(OFFSET, 16),
+                                     .partition_key = weir__bytes_of(key, key ? strlen(key) : 0)};
+}
+
+/* Composes into memory of exactly the bound. The caller frees. */
+static int compose(struct weir__bytes stored, const struct weir__amqp_stamp *st,
+                   struct weir__bytes *out, struct weir_error *err)
+{
+    size_t room = weir__amqp_compose_bound(stored.len, st), len = 0;
+    uint8_t *to = malloc(room);
+    int rc;
+
+    assert_non_null(to);
+    rc = weir__amqp_compose(stored, st, to, room, &len, err);
+    assert_true(len <= room);
+    *out = weir__bytes_of(to, len);
+    return rc;
+}
+
+static void check_composed(const char *stored_hex, const char *key, const char *want_hex)
+{
+    struct weir__bytes stored = sample_hex(stored_hex), want = sample_hex(want_hex), got;
+    struct weir__amqp_stamp st = stamp(key);
+    struct weir__amqp_message m;
+
+    assert_int_equal(compose(stored, &st, &got, NULL), 0);
+    assert_bytes(got, want);
+    assert_int_equal(weir__amqp_message_scan(&m, got, WEIR__AMQP_DEEP, NULL), 0);
+    sample_free(stored);
+    sample_free(want);
+    sample_free(got);
+}
+
+static void plain_event(void **state)
+{
+    (void)state;
+    check_composed("00 53 75 a0 02 'hi'", NULL, "00 53 72 c1 5f 06 " OWN "00 53 75 a0 02 'hi'");
+}
+
+static void header_stays_first(void **state)
+{
+    (void)state;
+    check_composed("00 53 70 d0 00000005 00000001 41  00 53 73 45  00 53 75 a0 00", NULL,
+                   "00 53 70 d0 00000005 00000001 41  00 53 72 c1 5f 06 " OWN
+                   "00 53 73 45  00 53 75 a0 00");
+}
+
+static void event_without_body(void **state)
+{
+    (void)state;
+    check_composed("00 53 70 45", NULL, "00 53 70 45 00 53 72 c1 5f 06 " OWN);
+}
+
+static void senders_annotations_are_kept(void **state)
+{
+    (void)state;
+    check_composed("00 53 72 d1 0000000b 00000004 a3 01 'a' 41 53 05 40  00 53 77 40", NULL,
+                   "00 53 72 c1 66 0a a3 01 'a' 41 53 05 40 " OWN "00 53 77 40");
+}
+
+static void senders_claims_are_dropped(void **state)
+{
+    (void)state;
+    check_composed("00 53 72 c1 4b 0a a3 15 'x-opt-sequence-number' 55 07  a3 01 'a' 41 "
+                   "b3 0000000c 'x-opt-offset' a1 01 '0'  a3 13 'x-opt-enqueued-time' 40 "
+                   "53 05 40  00 53 75 a0 00",
+                   NULL, "00 53 72 c1 66 0a a3 01 'a' 41 53 05 40 " OWN "00 53 75 a0 00");
+}
+
+static void key_is_added_once(void **state)
+{
+    (void)state;
+    check_composed("00 53 75 a0 00", "pk",
+                   "00 53 72 c1 78 08 " OWN
+                   "a3 13 'x-opt-partition-key' a1 02 'pk' 00 53 75 a0 00");
+    check_composed("00 53 75 a0 00", "",
+                   "00 53 72 c1 76 08 " OWN "a3 13 'x-opt-partition-key' a1 00 00 53 75 a0 00");
+    check_composed("00 53 72 c1 1a 02 a3 13 'x-opt-partition-key' a1 02 'me' 00 53 75 a0 00", "pk",
+                   "00 53 72 c1 78 08 a3 13 'x-opt-partition-key' a1 02 'me' " OWN
+                   "00 53 75 a0 00");
+}
+
+/* The sender's delivery annotations were for the hub; a receiver gets the hub's. */
+static void delivery_annotations_are_ours(void **state)
+{
+    struct weir__bytes stored =
+        sample_hex("00 53 70 45 00 53 71 c1 05 02 a3 01 'x' 40 00 53 77 40");
+    struct weir__bytes ours = sample_hex("00 53 71 c1 05 02 a3 01 'y' 41"), got, want;
+    struct weir__amqp_stamp st = stamp(NULL);
+
+    (void)state;
+    check_composed("00 53 70 45 00 53 71 c1 05 02 a3 01 'x' 40 00 53 77 40", NULL,
+                   "00 53 70 45 00 53 72 c1 5f 06 " OWN "00 53 77 40");
+    st.delivery_annotations = ours;
+    assert_int_equal(compose(stored, &st, &got, NULL), 0);
+    want = sample_hex("00 53 70 45 00 53 71 c1 05 02 a3 01 'y' 41 00 53 72 c1 5f 06 " OWN
+                      "00 53 77 40");
+    assert_bytes(got, want);
+    sample_free(stored);
+    sample_free(ours);
+    sample_free(got);
+    sample_free(want);
+}
+
+/* Where the map no longer fits a map8, for keys of every length around it. */
+static void map_grows(void **state)
+{
+    char key[400];
+
+    (void)state;
+    memset(key, 'k', sizeof key);
+    for (size_t len = 0; len < sizeof key; len++) {
+        struct weir__bytes stored = sample_hex("00 53 75 a0 02 'hi'"), got;
+        struct weir__amqp_stamp st = stamp(NULL);
+        struct weir__amqp_message m;
+        struct weir__amqp_value map, v;
+
+        st.partition_key = weir__bytes_of(key, len);
+        assert_int_equal(compose(stored, &st, &got, NULL), 0);
+        assert_int_equal(weir__amqp_message_scan(&m, got, WEIR__AMQP_DEEP, NULL), 0);
+        map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
+        assert_int_equal(map.count, 8);
+        assert_true(weir__amqp_map_find(&map, "x-opt-partition-key", &v));
+        assert_bytes(v.bytes, st.partition_key);
+        assert_true(weir__amqp_map_find(&map, "x-opt-sequence-number", &v));
+        assert_true(v.type == WEIR__AMQP_LONG && v.i == 41);
+        assert_true(weir__amqp_map_find(&map, "x-opt-enqueued-time", &v));
+        assert_true(v.type == WEIR__AMQP_TIMESTAMP && v.i == 1700000000000);
+        assert_true(weir__amqp_map_find(&map, "x-opt-offset", &v));
+        assert_int_equal(v.type, WEIR__AMQP_STRING);
+        assert_bytes(v.bytes, st.offset);
+        assert_bytes(m.data, weir__bytes_of("hi", 2));
+        sample_free(stored);
+        sample_free(got);
+    }
+}
+
+static void failures(void **state)
+{
+    static const struct {
+        const char *hex, *text;
+    } rows[] = {
+        {"", "a message without a section"},
+        {"40", "message section ?, byte 0: a section must begin with 00"},
+        {"00 53 72 c1 05 02 a3 01 'k' 46 00 53 77 40",
+         "message-annotations, byte 3: an unknown constructor"},
+        {"00 53 72 c1 06 02 a3 01 'k' 40 40 00 53 77 40",
+         "message-annotations, byte 4: bytes after the last item"},
+        {"00 53 72 c1 01 00 00 53 70 45",
+         "message section header, byte 6: it is out of order or comes twice"},
+    };
+    struct weir__bytes stored = sample_hex("00 53 77 40"), got;
+    struct weir__amqp_stamp st = stamp(NULL);
+    struct weir_error err;
+    uint8_t room[256];
+    size_t len, bound = weir__amqp_compose_bound(stored.len, &st);
+
+    (void)state;
+    assert_int_equal(weir__amqp_compose(stored, &st, room, bound - 1, &len, &err), WEIR_ETOOBIG);
+    assert_int_equal(weir__amqp_compose(stored, &st, room, bound, &len, &err), 0);
+    st.offset = weir__bytes_of(room, WEIR__AMQP_OFFSET_MAX + 1);
+    assert_int_equal(compose(stored, &st, &got, &err), WEIR_EINVAL);
+    sample_free(got);
+    sample_free(stored);
+
+    st = stamp(NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        stored = sample_hex(rows[i].hex);
+        assert_int_equal(compose(stored, &st, &got, &err), WEIR_EINVAL);
+        assert_string_equal(err.text, rows[i].text);
+        sample_free(stored);
+        sample_free(got);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_event),
+        cmocka_unit_test(header_stays_first),
+        cmocka_unit_test(event_without_body),
+        cmocka_unit_test(senders_annotations_are_kept),
+        cmocka_unit_test(senders_claims_are_dropped),
+        cmocka_unit_test(key_is_added_once),
+        cmocka_unit_test(delivery_annotations_are_ours),
+        cmocka_unit_test(map_grows),
+        cmocka_unit_test(failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
