@@ -24,6 +24,7 @@ uint8_t *weir__buf_room(struct weir__buf *b, size_t more)
     want = b->len + more;
     if (want <= b->cap && b->at) return b->at + b->len;
     cap = b->cap ? b->cap : BUF_FIRST_BYTES;
+    if (cap > b->max) cap = b->max;
     while (cap < want) cap = cap > b->max / 2 ? b->max : cap * 2;
     at = realloc(b->at, cap);
     if (!at) return NULL;

@@ -168,7 +168,6 @@ static int open_segment(struct inspection *in, struct weir__segment *seg, struct
 {
     struct weir__log *log = in->log;
     struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE, .partition = -1, .first_sequence = 1};
-    struct weir__segment_header h;
     int bad = 0, rc;
 
     *out = NULL;
@@ -180,8 +179,7 @@ static int open_segment(struct inspection *in, struct weir__segment *seg, struct
         return 0;
     }
     rc = log->fs->ops->open(log->fs, in->path, WEIR__FS_READ_ONLY, out, err);
-    if (rc == 0)
-        rc = weir__segment_read_header(*out, log->o.hub_id, log->o.partitions, &h, &bad, err);
+    if (rc == 0) rc = weir__segment_check_copies(*out, &seg->h, log->o.partitions, &bad, err);
     f.kind = WEIR__LOG_COPY;
     if (rc == 0 && bad) tell(in, &f, "one of two header copies is unreadable; the other serves");
     return rc;

@@ -211,6 +211,11 @@ int weir__log_open(struct weir__log **out, const struct weir__log_options *optio
         weir__log_free(log);
         return weir__wrap(err, rc, "opening log %s", options->dir);
     }
+    if (log->o.sync_ms)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log",
+                       "lazy dir=%s: acknowledged events reach the disk up to %u ms later and can "
+                       "be lost until then",
+                       log->dir, log->o.sync_ms);
     *out = log;
     return 0;
 }

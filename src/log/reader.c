@@ -22,7 +22,9 @@ struct weir__log_reader {
 
     uint64_t segment; /* number of the segment the chunk is of; 0: no chunk */
     struct weir__index_chunk chunk;
-    uint32_t at;         /* the chunk's entry that holds `next` */
+    uint32_t at;                    /* the chunk's entry that holds `next` */
+    struct weir__index_chunk ahead; /* the chunk behind it, for asking in advance; count 0: none */
+    bool ahead_known;
     uint64_t prefetched; /* positions below it were asked for */
 
     uint8_t *buffer;
@@ -77,12 +79,18 @@ uint64_t weir__log_reader_sequence(const struct weir__log_reader *r)
 
 void weir__log_reader_seek(struct weir__log_reader *r, uint64_t sequence)
 {
+    if (sequence < r->next) r->prefetched = 0;
     r->next = sequence;
 }
 
 static const struct weir__index_entry *entry_of(const struct weir__log_reader *r, uint32_t i)
 {
     return &r->chunk.entries[i];
+}
+
+static const struct weir__index_entry *entry_of_ahead(const struct weir__log_reader *r)
+{
+    return &r->ahead.entries[0];
 }
 
 static bool holds(const struct weir__index_entry *e, uint64_t sequence)
@@ -173,12 +181,20 @@ static int locate(struct weir__log_reader *r, struct weir_error *err)
             return 1;
         }
     number = r->segment;
+    if (number && r->ahead.count && holds(entry_of_ahead(r), r->next)) {
+        r->chunk = r->ahead;
+        r->at = 0;
+        r->ahead.count = 0;
+        r->ahead_known = false;
+        return 1;
+    }
+    r->ahead.count = 0;
+    r->ahead_known = false;
     if (number == 0 || !weir__log_segment_numbered(log, number) || r->chunk.count == 0 ||
         r->next < entry_of(r, 0)->sequence) {
         rc = weir__log_segment_of(log, r->partition, r->next, &number, err);
         if (rc != 0) return rc;
     }
-    r->prefetched = 0;
     rc = walk_from(r, number, err);
     if (r->next < log->begin_heads[r->partition].next_sequence) {
         r->segment = 0;
@@ -246,27 +262,46 @@ static void copy_tail(struct weir__log_reader *r, const struct plan *p)
     }
 }
 
-/* Asks for what comes next in this chunk, so that it is there when it is wanted. */
-static void prefetch(struct weir__log_reader *r, const struct plan *p)
+/* A stretch of the file that is being put together for one request. */
+struct stretch {
+    uint64_t from, to;
+};
+
+static void ask(const struct plan *p, struct stretch *s)
 {
     struct weir__file *f = p->segment->read;
-    uint64_t base = p->segment->h.base, from = 0, to = 0, asked = 0;
 
-    for (uint32_t i = r->at + p->count; i < r->chunk.count && asked < AHEAD_BYTES; i++) {
-        const struct weir__index_entry *e = entry_of(r, i);
+    if (s->to) f->ops->prefetch(f, s->from - p->segment->h.base, s->to - s->from);
+    s->to = 0;
+}
 
-        asked += end_of(e) - e->position;
+/* Adds the entries from `first` on that were not asked for yet, while `*left` bytes remain. */
+static void ask_entries(struct weir__log_reader *r, const struct plan *p,
+                        const struct weir__index_chunk *chunk, uint32_t first, struct stretch *s,
+                        uint64_t *left)
+{
+    for (uint32_t i = first; i<chunk->count && * left> 0; i++) {
+        const struct weir__index_entry *e = &chunk->entries[i];
+        uint64_t bytes = end_of(e) - e->position;
+
+        *left -= bytes < *left ? bytes : *left;
         if (e->position < r->prefetched) continue;
-        if (to && e->position - to > NEAR_BYTES) {
-            f->ops->prefetch(f, from - base, to - from);
-            to = 0;
-        }
-        if (!to) from = e->position;
-        to = end_of(e);
+        if (s->to && e->position - s->to > NEAR_BYTES) ask(p, s);
+        if (!s->to) s->from = e->position;
+        s->to = r->prefetched = end_of(e);
     }
-    if (!to) return;
-    f->ops->prefetch(f, from - base, to - from);
-    r->prefetched = to;
+}
+
+/* Asks for what will be read now and for what comes behind it, so that the disk works on all of it
+ * at once and ahead of us. */
+static void prefetch(struct weir__log_reader *r, const struct plan *p)
+{
+    uint64_t left = AHEAD_BYTES;
+    struct stretch s = {0, 0};
+
+    ask_entries(r, p, &r->chunk, r->at, &s, &left);
+    ask_entries(r, p, &r->ahead, 0, &s, &left);
+    ask(p, &s);
 }
 
 static int read_file(struct weir__log_reader *r, const struct plan *p, struct weir_error *err)
@@ -338,6 +373,15 @@ static int deliver(struct weir__log_reader *r, const struct plan *p, struct weir
     return 0;
 }
 
+/* Opens the chunk behind the current one; when that fails, only the asking in advance is lost. */
+static void look_ahead(struct weir__log_reader *r, struct weir__segment *seg)
+{
+    if (r->ahead_known || r->chunk.count < WEIR__INDEX_CHUNK) return;
+    r->ahead_known = true;
+    if (weir__log_index_chunk(r->log, seg, r->partition, r->chunk.number + 1, &r->ahead, NULL) != 0)
+        r->ahead.count = 0;
+}
+
 /* Takes the batches from `at` on. Lock held; let go of for the copying. */
 static int take(struct weir__log_reader *r, struct weir__log_view *out, uint32_t max,
                 uint32_t *out_count, struct weir_error *err)
@@ -350,6 +394,7 @@ static int take(struct weir__log_reader *r, struct weir__log_view *out, uint32_t
     weir__log_pin(p.segment);
     plan_entries(r, max, tail, &p);
     if (p.count > 0 && !tail) rc = weir__log_open_read(log, p.segment, err);
+    if (p.count > 0 && !tail && rc == 0) look_ahead(r, p.segment);
     if (p.count > 0 && rc == 0) {
         if (tail)
             log->stats.tail_reads++;

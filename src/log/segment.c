@@ -167,30 +167,57 @@ static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
     return 0;
 }
 
+/* Reads one copy of header and heads; *out_heads points into `at`, which holds both. */
+static int read_copy(struct weir__file *f, const struct weir__segment_header *h,
+                     uint32_t partitions, int copy, uint8_t *at, const uint8_t **out_heads,
+                     struct weir_error *err)
+{
+    uint64_t front = weir__segment_front_bytes(h->heads_bytes);
+    const uint8_t *header = copy ? at + front - HEADER_BYTES : at;
+    struct weir__segment_header again = {0};
+    size_t got;
+    int rc = f->ops->read(f, at, front, copy ? h->capacity - front : 0, &got, err);
+
+    if (rc != 0) return rc;
+    *out_heads = copy ? at : at + HEADER_BYTES;
+    rc = decode(header, weir__load64(header + 16), partitions, h->capacity, &again, err);
+    if (rc == 0 && again.number == h->number && again.heads_bytes == h->heads_bytes &&
+        weir__load32(header + 72) == weir__crc32c(0, *out_heads, h->heads_bytes))
+        return 0;
+    return weir__fail(err, WEIR_ECORRUPT, "heads of segment %llu are damaged",
+                      (unsigned long long)h->number);
+}
+
 int weir__segment_read_heads(struct weir__file *f, const struct weir__segment_header *h,
                              uint32_t partitions, struct weir__head *out,
                              struct weir__producers *producers, struct weir_error *err)
 {
-    uint64_t front = weir__segment_front_bytes(h->heads_bytes);
-    uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, front);
-    struct weir__segment_header again;
-    size_t got;
+    uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, weir__segment_front_bytes(h->heads_bytes));
+    const uint8_t *heads;
     int rc = WEIR_ECORRUPT;
 
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
-    for (int copy = 0; rc == WEIR_ECORRUPT && copy < 2; copy++) {
-        const uint8_t *header = copy ? at + front - HEADER_BYTES : at;
-        const uint8_t *heads = copy ? at : at + HEADER_BYTES;
+    for (int copy = 0; rc == WEIR_ECORRUPT && copy < 2; copy++)
+        rc = read_copy(f, h, partitions, copy, at, &heads, err);
+    if (rc == 0) rc = decode_heads(heads, h, partitions, out, producers, err);
+    free(at);
+    return rc;
+}
 
-        rc = f->ops->read(f, at, front, copy ? h->capacity - front : 0, &got, err);
-        if (rc != 0) break;
-        memset(&again, 0, sizeof again);
-        rc = decode(header, weir__load64(header + 16), partitions, h->capacity, &again, err);
-        if (rc == 0 && (again.number != h->number || again.heads_bytes != h->heads_bytes ||
-                        weir__load32(header + 72) != weir__crc32c(0, heads, h->heads_bytes)))
-            rc = weir__fail(err, WEIR_ECORRUPT, "heads of segment %llu are damaged",
-                            (unsigned long long)h->number);
-        if (rc == 0) rc = decode_heads(heads, h, partitions, out, producers, err);
+int weir__segment_check_copies(struct weir__file *f, const struct weir__segment_header *h,
+                               uint32_t partitions, int *out_bad, struct weir_error *err)
+{
+    uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, weir__segment_front_bytes(h->heads_bytes));
+    const uint8_t *heads;
+    int rc = 0;
+
+    *out_bad = 0;
+    if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
+    for (int copy = 0; rc == 0 && copy < 2; copy++) {
+        rc = read_copy(f, h, partitions, copy, at, &heads, err);
+        if (rc != WEIR_ECORRUPT) continue;
+        (*out_bad)++;
+        rc = 0;
     }
     free(at);
     return rc;

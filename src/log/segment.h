@@ -59,4 +59,8 @@ int weir__segment_read_heads(struct weir__file *, const struct weir__segment_hea
                              uint32_t partitions, struct weir__head *out,
                              struct weir__producers *producers, struct weir_error *);
 
+/* How many of the two copies of header and heads are bad. */
+int weir__segment_check_copies(struct weir__file *, const struct weir__segment_header *,
+                               uint32_t partitions, int *out_bad, struct weir_error *);
+
 #endif
