@@ -10,6 +10,8 @@
 
 #define HEADER_BYTES 32
 
+static const char magic[8] = {'w', 'e', 'i', 'r', ' ', 'c', 'a', 't'};
+
 static void feed(const uint8_t *at, size_t len)
 {
     struct weir__catalog first, second;
@@ -30,7 +32,7 @@ static void feed(const uint8_t *at, size_t len)
 
 static void make_right(uint8_t *at, size_t len)
 {
-    memcpy(at, "weir cat", 8);
+    memcpy(at, magic, sizeof magic);
     weir__store32(at + 8, WEIR__CATALOG_VERSION);
     weir__store32(at + 12, (uint32_t)(len - HEADER_BYTES));
     weir__store32(at + 24, weir__crc32c(0, at + HEADER_BYTES, len - HEADER_BYTES));

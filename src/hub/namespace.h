@@ -1,0 +1,129 @@
+/* namespace.h - an opened data folder and the hubs in it.
+ *
+ *   DIR/lock               held while open; has our pid
+ *   DIR/catalog.0 .1       hubs, groups, access rules: see catalog.h
+ *   DIR/hub-<id>/          the log of a hub; id is 16 hexadecimal digits and never used again
+ *
+ * Changes are durable when they return. A hub is made folder first, then catalogue; deleted
+ * catalogue first, then folder, once its last user has let it go; folders that the catalogue does
+ * not know are removed by the next open. So a crash leaves a hub there or not there.
+ *
+ * A hub's log is opened when the hub is first used, so that a folder of many hubs opens at once and
+ * an idle hub costs a few hundred bytes; it stays open until the namespace is closed. A hub that
+ * cannot be opened keeps its error for whoever uses it; the others are not concerned.
+ *
+ * Threads: everything here may be called from any thread, close from one when all hubs are
+ * released. Lock order: change > lock > a hub's lock > its log's lock > a receiver's lock. `change`
+ * is held by one change at a time, disk included; `lock` guards the catalogue and the list of hubs
+ * in memory and is never held during a disk operation, so using a hub waits for no other hub. */
+#ifndef WEIR_HUB_NAMESPACE_H
+#define WEIR_HUB_NAMESPACE_H
+
+#include "base/clock.h"
+#include "base/logging.h"
+#include "base/rand.h"
+#include "hub/catalog.h"
+#include "hub/hub.h"
+
+struct weir__namespace_options {
+    struct weir__fs *fs;        /* NULL: the machine's */
+    struct weir__clock clock;   /* zero: the machine's */
+    struct weir__rand rand;     /* zero: the machine's */
+    struct weir__logger logger; /* zero: silence */
+    bool must_exist;            /* WEIR_ENOTFOUND instead of making a new, empty folder */
+    uint32_t batch_bytes_max;   /* of an encoded message; 0: 1 MiB, at most 19 MiB */
+
+    /* Handed to each log; see struct weir__log_options. */
+    uint64_t segment_bytes_max;
+    uint64_t tail_bytes;
+    uint32_t sync_ms;
+    bool no_threads;
+    unsigned sabotage;
+};
+
+struct weir__namespace;
+
+/* Locks, reads the catalogue, removes what a crash left over. options may be NULL. WEIR_ELOCKED
+ * names the process that has the folder. */
+int weir__namespace_open(struct weir__namespace **out, const char *dir,
+                         const struct weir__namespace_options *, struct weir_error *);
+
+/* Closes every log; the completions that are left run before this returns. All hubs are released
+ * and all receivers closed before. The first error is returned; it is closed all the same. */
+int weir__namespace_close(struct weir__namespace *, struct weir_error *);
+
+/* Opens the log of every hub, for servers: retention then works on hubs that nobody uses. A hub
+ * that fails is logged and keeps its error; *out_failed (may be NULL) counts them. */
+void weir__namespace_open_hubs(struct weir__namespace *, uint32_t *out_failed);
+
+/* The folder of a hub's log: for inspecting, without opening. WEIR_ETOOBIG. */
+int weir__namespace_hub_dir(const char *dir, uint64_t hub_id, char *out, size_t room,
+                            struct weir_error *);
+
+/* ---- hubs and groups ---- */
+
+struct weir__hub_config {
+    const char *name;
+    uint32_t partitions;       /* 1 to 1024 */
+    int64_t retain_ms;         /* 0: 7 days; negative: for ever */
+    uint64_t retain_bytes;     /* 0: no limit */
+    const char *const *groups; /* besides $Default, which may be named too */
+    uint32_t group_count;
+};
+
+int weir__namespace_hub_create(struct weir__namespace *, const struct weir__hub_config *,
+                               struct weir_error *);
+
+/* Its receivers are told at once (WEIR_ENOTFOUND). */
+int weir__namespace_hub_delete(struct weir__namespace *, const char *name, struct weir_error *);
+
+int weir__namespace_group_add(struct weir__namespace *, const char *hub, const char *group,
+                              struct weir_error *);
+
+/* Its receivers are told at once. $Default stays: WEIR_EDENIED. */
+int weir__namespace_group_remove(struct weir__namespace *, const char *hub, const char *group,
+                                 struct weir_error *);
+
+/* Called under a lock: it must not call the namespace. The hub lives for the call. Not 0 stops. */
+typedef int (*weir__namespace_hub_fn)(const struct weir__catalog_hub *, void *user);
+
+/* Every hub in the order of creation; returns what fn returned last. */
+int weir__namespace_hub_each(struct weir__namespace *, weir__namespace_hub_fn, void *user);
+
+/* One hub. WEIR_ENOTFOUND. */
+int weir__namespace_hub_show(struct weir__namespace *, const char *name, weir__namespace_hub_fn,
+                             void *user, struct weir_error *);
+
+/* A hub to work with; weir__hub_release gives it back. Opens its log when it is the first to come.
+ * WEIR_ENOTFOUND, or the error that its log cannot be opened with. */
+int weir__namespace_use(struct weir__namespace *, const char *name, struct weir__hub **out,
+                        struct weir_error *);
+
+/* ---- access; a hub of NULL means the namespace itself ---- */
+
+/* Copied. Empty keys are made. */
+int weir__namespace_rule_add(struct weir__namespace *, const char *hub, const struct weir__rule *,
+                             struct weir_error *);
+int weir__namespace_rule_remove(struct weir__namespace *, const char *hub, const char *name,
+                                struct weir_error *);
+
+/* Replaces one key by the one given (copied), or by a new one when it is NULL. */
+int weir__namespace_rule_rotate(struct weir__namespace *, const char *hub, const char *name,
+                                enum weir__access_which, const char *key, struct weir_error *);
+
+/* Copies up to `room` rules out; *out_count is how many there are. */
+int weir__namespace_rules(struct weir__namespace *, const char *hub, struct weir__rule *out,
+                          uint32_t room, uint32_t *out_count, struct weir_error *);
+
+/* Whether a token is good for a resource, at a time: see weir__access_token_check. resource is an
+ * URI or a path as it stands, without escapes. */
+int weir__namespace_verify(struct weir__namespace *, struct weir__bytes token,
+                           struct weir__bytes resource, int64_t now_s,
+                           struct weir__access_grant *out, struct weir_error *);
+
+/* ---- keeping ---- */
+
+/* With no_threads: weir__hub_step of every open hub; the first error is returned. */
+int weir__namespace_step(struct weir__namespace *, struct weir_error *);
+
+#endif
