@@ -1,0 +1,87 @@
+/* receiver.h - reading one partition of a hub, in order.
+ *
+ * A receiver belongs to a consumer group and starts at a position of its choice; the hub keeps no
+ * record of what was read. Who may read at a time, per hub, group and partition:
+ *
+ *   - up to 5 receivers without an epoch; each gets every event;
+ *   - or one with an epoch. A new one with the same or a higher epoch takes the place, also from
+ *     those without: their next receive is WEIR_ESTOLEN. One with a lower epoch, or without, is
+ *     refused while the place is held: WEIR_EEPOCH. Closing frees the place at once.
+ *
+ * A receiver is used by one thread at a time; cancel may be called by any. */
+#ifndef WEIR_RECEIVER_H
+#define WEIR_RECEIVER_H
+
+#include "weir/error.h"
+#include "weir/event.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct weir;
+struct weir_receiver;
+
+enum weir_from {
+    WEIR_FROM_EARLIEST, /* the oldest event that is kept */
+    WEIR_FROM_LATEST,   /* what is published from now on */
+    WEIR_FROM_OFFSET,
+    WEIR_FROM_SEQUENCE,
+    WEIR_FROM_TIME /* milliseconds since 1970 */
+};
+
+/* Where to start. What is no longer kept is passed over. */
+struct weir_position {
+    enum weir_from from;
+    bool after;    /* begin behind the event at value, not with it */
+    int64_t value; /* of an offset, a sequence number or a time */
+};
+
+struct weir_receiver_options {
+    size_t size;
+    const char *group; /* NULL: "$Default" */
+    struct weir_position position;
+    bool exclusive;   /* with this epoch */
+    int64_t epoch;    /* 0 or more */
+    const char *name; /* for the texts of other receivers' errors; NULL: none */
+    size_t bytes_max; /* memory for what is read at once; 0: 256 KiB. A larger batch still comes,
+                         alone */
+};
+
+/* WEIR_ENOTFOUND: no such hub, group or partition. WEIR_EINVAL: the offset or sequence number lies
+ * beyond the newest event; the text has that one. WEIR_EEPOCH as above. WEIR_ELIMIT: five are
+ * there. */
+WEIR_API int weir_receiver_open(struct weir_receiver **out, struct weir *, const char *hub,
+                                uint32_t partition, const struct weir_receiver_options *,
+                                struct weir_error *);
+
+/* What one receive gave: lives until the next receive or close on the receiver. */
+struct weir_received {
+    const struct weir_event *events;
+    size_t count;    /* 1 or more after 0, else 0 */
+    uint64_t missed; /* events that expired before they could be read, just before these */
+};
+
+/* Waits for events and gives what is there, up to max of them.
+ * WEIR_ETIMEDOUT: there was none before the deadline. WEIR_ECANCELED: see below.
+ * WEIR_ESTOLEN: the place went to another receiver; WEIR_ENOTFOUND: the hub or group was deleted.
+ *   Only close is left.
+ * WEIR_ECORRUPT: the next events are damaged on disk; the text names file, byte and sequence range.
+ *   The receiver stays in front of them until weir_receiver_skip. */
+WEIR_API int weir_receiver_receive(struct weir_receiver *, size_t max, int64_t timeout_ms,
+                                   struct weir_received *out, struct weir_error *);
+
+/* After WEIR_ECORRUPT: steps over the damaged range and says which it was. */
+WEIR_API int weir_receiver_skip(struct weir_receiver *, uint64_t *out_first, uint64_t *out_last,
+                                struct weir_error *);
+
+/* From any thread: the receive that is waiting, or else the next one, returns WEIR_ECANCELED. */
+WEIR_API void weir_receiver_cancel(struct weir_receiver *);
+
+/* Frees the place and the memory. NULL is allowed. */
+WEIR_API void weir_receiver_close(struct weir_receiver *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,18 @@
+/* commands.h - one per file; main.c has the table. */
+#ifndef WEIR_CLI_COMMANDS_H
+#define WEIR_CLI_COMMANDS_H
+
+#include "cli/args.h"
+
+extern const struct weir__command weir__command_hub_create; /* hub.c */
+extern const struct weir__command weir__command_hub_list;
+extern const struct weir__command weir__command_hub_show;
+extern const struct weir__command weir__command_hub_delete;
+extern const struct weir__command weir__command_send;
+extern const struct weir__command weir__command_tail;
+extern const struct weir__command weir__command_inspect;
+extern const struct weir__command weir__command_upgrade;
+extern const struct weir__command weir__command_bench_log;
+extern const struct weir__command weir__command_demo;
+
+#endif

@@ -1,0 +1,133 @@
+/* main.c - the weir program: a table of commands. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/exit.h"
+#include "weir/weir.h"
+
+static int run_version(const struct weir__command *, int argc, char **argv);
+static int run_help(const struct weir__command *, int argc, char **argv);
+
+static const struct weir__command command_version = {.name = "version",
+                                                     .words = "",
+                                                     .summary = "print the version",
+                                                     .run = run_version};
+
+static const struct weir__command command_help = {.name = "help",
+                                                  .words = "[COMMAND]",
+                                                  .summary =
+                                                      "print this list, or the help of a command",
+                                                  .words_max = 2,
+                                                  .run = run_help};
+
+static const struct weir__command *const commands[] = {
+    &weir__command_hub_create, &weir__command_hub_list, &weir__command_hub_show,
+    &weir__command_hub_delete, &weir__command_send,     &weir__command_tail,
+    &weir__command_inspect,    &weir__command_upgrade,  &weir__command_bench_log,
+    &weir__command_demo,       &command_version,        &command_help,
+};
+
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+/* How many of the words a command's name takes up: 0 when it is not the one. */
+static int match_name(const char *name, int argc, char **argv)
+{
+    size_t len = argc > 0 ? strlen(argv[0]) : 0;
+
+    if (argc > 0 && strcmp(name, argv[0]) == 0) return 1;
+    if (argc < 2 || strncmp(name, argv[0], len) != 0 || name[len] != ' ') return 0;
+    return strcmp(name + len + 1, argv[1]) == 0 ? 2 : 0;
+}
+
+static const struct weir__command *find_command(int argc, char **argv, int *out_words)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        *out_words = match_name(commands[i]->name, argc, argv);
+        if (*out_words > 0) return commands[i];
+    }
+    return NULL;
+}
+
+/* The commands whose name begins with the word, all for "". Returns how many. */
+static int list_commands(const char *word)
+{
+    size_t len = strlen(word);
+    int count = 0;
+
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const struct weir__command *c = commands[i];
+        char left[64];
+        if (len > 0 && (strncmp(c->name, word, len) != 0 || c->name[len] != ' ')) continue;
+        if (count++ == 0) printf("usage: weir %s%sCOMMAND [options]\n\n", word, len ? " " : "");
+        snprintf(left, sizeof left, "%s %s", c->name, c->words);
+        printf("  %-20s %s\n", left, c->summary);
+    }
+    return count;
+}
+
+static void print_overview(void)
+{
+    list_commands("");
+    printf("\nEvery command has --help, and --data DIR for the folder of the hubs (or WEIR_DATA;\n"
+           "default ./weir-data).\n\n"
+           "exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable (another process\n"
+           "holds the folder), 5 timed out\n");
+}
+
+static int run_version(const struct weir__command *self, int argc, char **argv)
+{
+    struct weir__common options = {0};
+    int code;
+
+    if (!weir__args_parse(self, argc, argv, &options, &code)) return code;
+    printf("weir %s\n", weir_version());
+    return weir__exit_printed(WEIR__EXIT_OK);
+}
+
+static int run_help(const struct weir__command *self, int argc, char **argv)
+{
+    struct weir__common options = {0};
+    const struct weir__command *c;
+    char *help[] = {(char[]){"help"}, (char[]){"--help"}, NULL};
+    int code, words;
+
+    if (!weir__args_parse(self, argc, argv, &options, &code)) return code;
+    c = find_command(argc, argv, &words);
+    if (c) return c->run(c, 1, help + 1);
+    if (argc == 0)
+        print_overview();
+    else if (list_commands(argv[0]) == 0)
+        return weir__exit_usage("", "unknown command '%s'", argv[0]);
+    return weir__exit_printed(WEIR__EXIT_OK);
+}
+
+/* "weir hub", "weir --help", "weir nonsense". */
+static int run_other(int argc, char **argv)
+{
+    const char *word = argc > 0 ? argv[0] : "";
+    bool help =
+        argc > 0 && (strcmp(argv[argc - 1], "--help") == 0 || strcmp(argv[argc - 1], "-h") == 0);
+
+    if (strcmp(word, "--version") == 0) return run_version(&command_version, argc - 1, argv + 1);
+    if (help && argc == 1) {
+        print_overview();
+        return weir__exit_printed(WEIR__EXIT_OK);
+    }
+    if (argc == 0) return weir__exit_usage("", "no command");
+    if (help && list_commands(word) > 0) return weir__exit_printed(WEIR__EXIT_OK);
+    if (argc > 1) return weir__exit_usage("", "unknown command '%s %s'", word, argv[1]);
+    return weir__exit_usage("", "unknown command '%s'", word);
+}
+
+int main(int argc, char **argv)
+{
+    const struct weir__command *command;
+    int words;
+
+    signal(SIGPIPE, SIG_IGN); /* whoever reads us may stop: that is an error of a write */
+    command = find_command(argc - 1, argv + 1, &words);
+    if (!command) return run_other(argc - 1, argv + 1);
+    return command->run(command, argc - 1 - words, argv + 1 + words);
+}

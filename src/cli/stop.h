@@ -1,0 +1,27 @@
+/* stop.h - Ctrl-C and SIGTERM as an orderly end.
+ *
+ * A thread waits for the signals, so no code runs inside a handler. The first one is noted; the
+ * second ends the process at once, for whoever cannot wait. Start it before any other thread, so
+ * that they inherit the blocked signals. */
+#ifndef WEIR_CLI_STOP_H
+#define WEIR_CLI_STOP_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct weir__stop;
+
+/* fn runs on the stop thread at the first signal; it may be NULL. */
+int weir__stop_start(struct weir__stop **out, void (*fn)(void *user), void *user,
+                     struct weir_error *);
+
+bool weir__stop_asked(const struct weir__stop *);
+
+/* Becomes readable at the first signal. */
+int weir__stop_fd(const struct weir__stop *);
+
+/* After this fn does not run any more. NULL is allowed. */
+void weir__stop_end(struct weir__stop *);
+
+#endif

@@ -1,0 +1,15 @@
+/* decode.h - from a stored message to the caller's event. */
+#ifndef WEIR_CLIENT_DECODE_H
+#define WEIR_CLIENT_DECODE_H
+
+#include "client/arena.h"
+#include "hub/batch.h"
+#include "weir/event.h"
+
+/* Points into the message where it can and into the arena where it must. A message that its sender
+ * encoded badly becomes an event of WEIR_BODY_UNREADABLE: it must not stop the partition.
+ * WEIR_ENOMEM. */
+int weir__decode_event(const struct weir__event *, uint32_t partition, struct weir__arena *,
+                       struct weir_event *out, struct weir_error *);
+
+#endif

@@ -1,0 +1,144 @@
+/* folder_admin.c - hubs, groups and rules of a folder. */
+#include "client/folder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PARTITIONS_DEFAULT 4
+
+static struct weir__namespace *namespace_of(struct weir__backend *b)
+{
+    return ((struct weir__folder *)b)->namespace;
+}
+
+static int hub_create(struct weir__backend *b, const char *hub, const struct weir_hub_options *o,
+                      struct weir_error *err)
+{
+    struct weir__hub_config config = {
+        .name = hub,
+        .partitions = o->partitions ? o->partitions : PARTITIONS_DEFAULT,
+        .retain_ms = o->retain_ms,
+        .retain_bytes = o->retain_bytes,
+        .groups = o->groups,
+        .group_count = o->group_count,
+    };
+
+    return weir__namespace_hub_create(namespace_of(b), &config, err);
+}
+
+static int hub_delete(struct weir__backend *b, const char *hub, struct weir_error *err)
+{
+    return weir__namespace_hub_delete(namespace_of(b), hub, err);
+}
+
+/* Copied under the namespace's lock, so that the caller's fn runs without it. */
+struct hub_copy {
+    struct weir_hub_info *at;
+    uint32_t count;
+};
+
+static int copy_hub(const struct weir__catalog_hub *hub, void *user)
+{
+    struct hub_copy *copy = user;
+
+    if (!copy->at) copy->at = calloc(WEIR__CATALOG_HUBS_MAX, sizeof *copy->at);
+    if (!copy->at) return WEIR_ENOMEM;
+    weir__folder_hub_info(hub, &copy->at[copy->count++]);
+    return 0;
+}
+
+static int hub_list(struct weir__backend *b, int (*fn)(const struct weir_hub_info *, void *),
+                    void *user, struct weir_error *err)
+{
+    struct hub_copy copy = {0};
+    int rc = weir__namespace_hub_each(namespace_of(b), copy_hub, &copy);
+
+    if (rc != 0) weir__fail(err, rc, "listing the hubs: no memory");
+    for (uint32_t i = 0; rc == 0 && i < copy.count; i++) rc = fn(&copy.at[i], user);
+    free(copy.at);
+    return rc;
+}
+
+static int group_create(struct weir__backend *b, const char *hub, const char *group,
+                        struct weir_error *err)
+{
+    return weir__namespace_group_add(namespace_of(b), hub, group, err);
+}
+
+static int group_delete(struct weir__backend *b, const char *hub, const char *group,
+                        struct weir_error *err)
+{
+    return weir__namespace_group_remove(namespace_of(b), hub, group, err);
+}
+
+_Static_assert((int)WEIR_SEND == WEIR__RIGHT_SEND && (int)WEIR_LISTEN == WEIR__RIGHT_LISTEN &&
+                   (int)WEIR_MANAGE == WEIR__RIGHT_MANAGE,
+               "rights are the same bits on both sides");
+_Static_assert((int)WEIR_PRIMARY_KEY == WEIR__KEY_PRIMARY && WEIR__KEYS == 2, "so are keys");
+_Static_assert(WEIR_NAME_BYTES == WEIR__RULE_NAME_MAX + 1 &&
+                   WEIR_KEY_BYTES == WEIR__ACCESS_KEY_MAX + 1,
+               "and names and keys are as long");
+
+static bool is_text(const char *at, size_t room)
+{
+    return memchr(at, 0, room) != NULL;
+}
+
+static int rule_create(struct weir__backend *b, const char *hub, const struct weir_rule *r,
+                       struct weir_error *err)
+{
+    struct weir__rule rule = {.rights = r->rights};
+
+    if (!is_text(r->name, sizeof r->name) || !is_text(r->key[0], WEIR_KEY_BYTES) ||
+        !is_text(r->key[1], WEIR_KEY_BYTES))
+        return weir__fail(err, WEIR_EINVAL, "a rule's name or key has no end");
+    memcpy(rule.name, r->name, sizeof rule.name);
+    memcpy(rule.key, r->key, sizeof rule.key);
+    return weir__namespace_rule_add(namespace_of(b), hub, &rule, err);
+}
+
+static int rule_delete(struct weir__backend *b, const char *hub, const char *rule,
+                       struct weir_error *err)
+{
+    return weir__namespace_rule_remove(namespace_of(b), hub, rule, err);
+}
+
+static int rule_rotate(struct weir__backend *b, const char *hub, const char *rule,
+                       enum weir_key which, const char *text, struct weir_error *err)
+{
+    enum weir__access_which key =
+        which == WEIR_PRIMARY_KEY ? WEIR__KEY_PRIMARY : WEIR__KEY_SECONDARY;
+
+    return weir__namespace_rule_rotate(namespace_of(b), hub, rule, key, text, err);
+}
+
+static int rule_list(struct weir__backend *b, const char *hub,
+                     int (*fn)(const struct weir_rule *, void *), void *user,
+                     struct weir_error *err)
+{
+    struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
+    uint32_t count;
+    int rc =
+        weir__namespace_rules(namespace_of(b), hub, rules, WEIR__ACCESS_RULES_MAX, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct weir_rule r = {.rights = rules[i].rights};
+        memcpy(r.name, rules[i].name, sizeof r.name);
+        memcpy(r.key, rules[i].key, sizeof r.key);
+        rc = fn(&r, user);
+    }
+    return rc;
+}
+
+const struct weir__admin_ops weir__folder_admin = {
+    .version = WEIR__BACKEND_VERSION,
+    .hub_create = hub_create,
+    .hub_delete = hub_delete,
+    .hub_list = hub_list,
+    .group_create = group_create,
+    .group_delete = group_delete,
+    .rule_create = rule_create,
+    .rule_delete = rule_delete,
+    .rule_rotate = rule_rotate,
+    .rule_list = rule_list,
+};

@@ -1,0 +1,97 @@
+#include "client/weir.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The one thing that belongs to a thread and to no object: how deep it is in completions. */
+static _Thread_local unsigned completing;
+
+void weir__completing_begin(void)
+{
+    completing++;
+}
+
+void weir__completing_end(void)
+{
+    completing--;
+}
+
+int weir__completing_refuse(const char *call, struct weir_error *err)
+{
+    if (completing == 0) return 0;
+    return weir__fail(err, WEIR_EDEADLOCK, "%s inside a completion would wait for itself", call);
+}
+
+int weir__options_copy(void *to, size_t ours, const void *from, struct weir_error *err)
+{
+    const unsigned char *bytes = from;
+    size_t size = ours;
+
+    memset(to, 0, ours);
+    if (!from) return 0;
+    memcpy(&size, from, sizeof size);
+    if (size < sizeof size)
+        return weir__fail(err, WEIR_EINVAL, "options: size is not set to sizeof the struct");
+    for (size_t i = ours; i < size; i++)
+        if (bytes[i]) return weir__fail(err, WEIR_EINVAL, "options: of a later release");
+    memcpy(to, from, size < ours ? size : ours);
+    return 0;
+}
+
+const char *weir_version(void)
+{
+    return WEIR_VERSION;
+}
+
+const char *weir_event_offset_text(const struct weir_event *e, char out[WEIR_OFFSET_TEXT_BYTES])
+{
+    snprintf(out, WEIR_OFFSET_TEXT_BYTES, "%" PRIu64, e->offset);
+    return out;
+}
+
+static bool is_connection_string(const char *where)
+{
+    return strncasecmp(where, "Endpoint=", 9) == 0 || strstr(where, "://");
+}
+
+int weir_open(struct weir **out, const char *where, const struct weir_options *options,
+              struct weir_error *err)
+{
+    struct weir_options o;
+    struct weir *w;
+    int rc = weir__options_copy(&o, sizeof o, options, err);
+
+    *out = NULL;
+    if (rc != 0) return rc;
+    if (!where || !*where) return weir__fail(err, WEIR_EINVAL, "opening: no folder was named");
+    if (is_connection_string(where)) /* not repeated here: it has a key in it */
+        return weir__fail(err, WEIR_EINVAL,
+                          "that is a connection string: this release opens folders only");
+    w = calloc(1, sizeof *w);
+    if (!w) return weir__fail(err, WEIR_ENOMEM, "opening '%s': no memory", where);
+    rc = weir__folder_open(&w->backend, where, &o, err);
+    if (rc != 0) {
+        free(w);
+        return rc;
+    }
+    *out = w;
+    return 0;
+}
+
+int weir_close(struct weir *w, struct weir_error *err)
+{
+    unsigned users;
+    int rc = weir__completing_refuse("weir_close", err);
+
+    if (!w) return 0;
+    if (rc != 0) return rc;
+    users = atomic_load(&w->users);
+    if (users > 0)
+        return weir__fail(err, WEIR_EBUSY, "closing: %u producers and receivers are open", users);
+    rc = w->backend->ops->close(w->backend, err);
+    free(w);
+    return rc;
+}

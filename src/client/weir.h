@@ -1,0 +1,27 @@
+/* weir.h - what the files of the client share: the handle, options, completions. */
+#ifndef WEIR_CLIENT_WEIR_H
+#define WEIR_CLIENT_WEIR_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+#include "client/backend.h"
+
+struct weir {
+    struct weir__backend *backend;
+    atomic_uint users; /* producers and receivers that are open */
+};
+
+/* Copies an option struct of the caller's age into one of ours, of `ours` bytes: NULL is all
+ * zeros, an older and shorter one is filled up with zeros. WEIR_EINVAL: its size is not set, or it
+ * asks for something that this release does not know. */
+int weir__options_copy(void *to, size_t ours, const void *from, struct weir_error *);
+
+/* Marks this thread as running a completion. */
+void weir__completing_begin(void);
+void weir__completing_end(void);
+
+/* WEIR_EDEADLOCK inside a completion, else 0: the first line of every call that waits. */
+int weir__completing_refuse(const char *call, struct weir_error *);
+
+#endif

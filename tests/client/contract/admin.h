@@ -1,0 +1,166 @@
+/* admin.h - hubs, groups, rules, numbers, options. */
+#ifndef WEIR_TESTS_CONTRACT_ADMIN_H
+#define WEIR_TESTS_CONTRACT_ADMIN_H
+
+#include "place.h"
+
+#define NAMES_BYTES 256
+
+/* Puts a name and a blank behind what is there. */
+static int join_name(const char *name, void *user)
+{
+    size_t len = strlen(user);
+
+    snprintf((char *)user + len, NAMES_BYTES - len, "%s ", name);
+    return 0;
+}
+
+static int join_hub_name(const struct weir_hub_info *h, void *user)
+{
+    return join_name(h->name, user);
+}
+
+static void hubs_come_and_go(void **state)
+{
+    struct weir *w = *state;
+    struct weir_hub_options o = {.size = sizeof o, .partitions = 1024, .retain_ms = 3600000};
+    struct weir_hub_info info;
+    char names[NAMES_BYTES] = "";
+
+    assert_ok(weir_hub_create(w, "First", NULL, &err));
+    assert_ok(weir_hub_create(w, "second", &o, &err));
+    assert_int_equal(weir_hub_create(w, "FIRST", NULL, &err), WEIR_EEXIST);
+    assert_int_equal(weir_hub_create(w, "a/b", NULL, &err), WEIR_EINVAL);
+    assert_int_equal(weir_hub_create(w, NULL, NULL, &err), WEIR_EINVAL);
+    o.partitions = 1025;
+    assert_int_equal(weir_hub_create(w, "third", &o, &err), WEIR_EINVAL);
+    assert_ok(weir_hub_list(w, join_hub_name, names, &err));
+    assert_string_equal(names, "First second ");
+    assert_ok(weir_hub_info(w, "SECOND", &info, &err));
+    assert_string_equal(info.name, "second");
+    assert_int_equal(info.partitions, 1024);
+    assert_int_equal(info.retain_ms, 3600000);
+    assert_int_equal(info.groups, 1);
+    assert_ok(weir_hub_info(w, "first", &info, &err));
+    assert_int_equal(info.partitions, 4);
+    assert_int_equal(info.retain_ms, 7 * 86400000);
+    assert_ok(weir_hub_delete(w, "first", &err));
+    assert_int_equal(weir_hub_delete(w, "first", &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_hub_info(w, "first", &info, &err), WEIR_ENOTFOUND);
+}
+
+static void groups_come_and_go(void **state)
+{
+    static const char *const first[] = {"alarm", "archive"};
+    struct weir *w = *state;
+    struct weir_hub_options o = {.size = sizeof o, .groups = first, .group_count = 2};
+    char names[NAMES_BYTES] = "";
+
+    assert_ok(weir_hub_create(w, "h", &o, &err));
+    assert_ok(weir_group_create(w, "h", "late", &err));
+    assert_int_equal(weir_group_create(w, "h", "LATE", &err), WEIR_EEXIST);
+    assert_int_equal(weir_group_delete(w, "h", WEIR_DEFAULT_GROUP, &err), WEIR_EDENIED);
+    assert_ok(weir_group_delete(w, "h", "alarm", &err));
+    assert_int_equal(weir_group_delete(w, "h", "alarm", &err), WEIR_ENOTFOUND);
+    assert_ok(weir_group_list(w, "h", join_name, names, &err));
+    assert_string_equal(names, "$Default archive late ");
+    assert_int_equal(weir_group_list(w, "nope", join_name, names, &err), WEIR_ENOTFOUND);
+}
+
+static int keep_rule(const struct weir_rule *r, void *user)
+{
+    *(struct weir_rule *)user = *r;
+    return 0;
+}
+
+static void rules_have_two_keys(void **state)
+{
+    struct weir *w = *state;
+    struct weir_rule rule = {.name = "door", .rights = WEIR_SEND}, got = {.name = ""}, after;
+
+    make_hub(w, 1);
+    assert_ok(weir_rule_create(w, "h", &rule, &err));
+    assert_ok(weir_rule_list(w, "h", keep_rule, &got, &err));
+    assert_string_equal(got.name, "door");
+    assert_int_equal(got.rights, WEIR_SEND);
+    assert_int_equal(strlen(got.key[WEIR_PRIMARY_KEY]), 44);
+    assert_string_not_equal(got.key[WEIR_PRIMARY_KEY], got.key[WEIR_SECONDARY_KEY]);
+    assert_ok(weir_rule_rotate(w, "h", "door", WEIR_SECONDARY_KEY, "chosen", &err));
+    assert_ok(weir_rule_list(w, "h", keep_rule, &after, &err));
+    assert_string_equal(after.key[WEIR_PRIMARY_KEY], got.key[WEIR_PRIMARY_KEY]);
+    assert_string_equal(after.key[WEIR_SECONDARY_KEY], "chosen");
+    assert_ok(weir_rule_delete(w, "h", "door", &err));
+    assert_int_equal(weir_rule_delete(w, "h", "door", &err), WEIR_ENOTFOUND);
+}
+
+static void options_of_any_age_are_understood(void **state)
+{
+    struct weir *w = *state;
+    struct {
+        struct weir_hub_options o;
+        char later[16];
+    } future = {.o = {.size = sizeof future, .partitions = 2}};
+    struct weir_hub_options o = {.partitions = 2};
+    struct weir_hub_info info;
+
+    assert_int_equal(weir_hub_create(w, "h", &o, &err), WEIR_EINVAL); /* size is not set */
+    o.size = offsetof(struct weir_hub_options, retain_ms);            /* an older caller */
+    o.retain_ms = 1;
+    assert_ok(weir_hub_create(w, "older", &o, &err));
+    assert_ok(weir_hub_info(w, "older", &info, &err));
+    assert_int_equal(info.partitions, 2);
+    assert_int_equal(info.retain_ms, 7 * 86400000);
+    assert_ok(weir_hub_create(w, "later", &future.o, &err)); /* asks for nothing new */
+    future.later[3] = 1;
+    assert_int_equal(weir_hub_create(w, "h", &future.o, &err), WEIR_EINVAL);
+}
+
+static void numbers_tell_what_happened(void **state)
+{
+    struct weir *w = *state;
+    struct weir_partition_info info;
+    struct weir_hub_stats stats;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+    struct weir_receipt at;
+
+    make_hub(w, 1);
+    assert_ok(weir_partition_info(w, "h", 0, &info, &err));
+    assert_int_equal(info.begin_sequence, 0);
+    assert_int_equal(info.next_sequence, 0);
+    assert_int_equal(info.last_offset, 0);
+    p = open_producer(w);
+    send_text(p, "a");
+    at = send_text(p, "b");
+    r = open_receiver(w, 0);
+    assert_next(r, "a");
+    assert_ok(weir_partition_info(w, "h", 0, &info, &err));
+    assert_int_equal(info.next_sequence, 2);
+    assert_int_equal(info.last_offset, at.offset);
+    assert_int_equal(info.last_time_ms, at.enqueued_time_ms);
+    assert_ok(weir_hub_stats(w, "h", &stats, &err));
+    assert_int_equal(stats.events_in, 2);
+    assert_int_equal(stats.events_out, 1);
+    assert_int_equal(stats.receivers, 1);
+    assert_int_equal(stats.damaged_ranges, 0);
+    assert_int_equal(weir_receiver_skip(r, NULL, NULL, &err), WEIR_EINVAL);
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
+static void a_place_in_use_is_not_closed(void **state)
+{
+    struct weir *w = *state;
+    struct weir_producer *p;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    assert_int_equal(weir_close(w, &err), WEIR_EBUSY);
+    send_text(p, "still open");
+    close_producer(p);
+    assert_ok(weir_close(NULL, &err));
+    assert_ok(weir_producer_close(NULL, 0, &err));
+    weir_receiver_close(NULL);
+}
+
+#endif

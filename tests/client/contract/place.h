@@ -1,0 +1,121 @@
+/* place.h - the place that a test works on, and doing things to it in a line. */
+#ifndef WEIR_TESTS_CONTRACT_PLACE_H
+#define WEIR_TESTS_CONTRACT_PLACE_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "weir/weir.h"
+
+/* The test program's own: an empty place, opened and closed around each test. cmocka's setup and
+ * teardown; *state is the struct weir. */
+int contract_open(void **state);
+int contract_close(void **state);
+
+#define PATIENCE_MS 30000 /* for what must happen; a test that waits so long fails */
+
+#define assert_ok(call)                                                                            \
+    do {                                                                                           \
+        int rc_ = (call);                                                                          \
+        if (rc_ != 0) fail_msg("%s: %s: %s", #call, weir_error_name(rc_), err.text);               \
+    } while (0)
+
+static struct weir_error err;
+
+static void make_hub(struct weir *w, uint32_t partitions)
+{
+    struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
+
+    assert_ok(weir_hub_create(w, "h", &o, &err));
+}
+
+static struct weir_producer *open_producer(struct weir *w)
+{
+    struct weir_producer *p;
+
+    assert_ok(weir_producer_open(&p, w, "h", NULL, &err));
+    return p;
+}
+
+static struct weir_producer *open_pinned(struct weir *w, uint32_t partition)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .partition = partition};
+    struct weir_producer *p;
+
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    return p;
+}
+
+static struct weir_receiver *open_receiver(struct weir *w, uint32_t partition)
+{
+    struct weir_receiver *r;
+
+    assert_ok(weir_receiver_open(&r, w, "h", partition, NULL, &err));
+    return r;
+}
+
+static struct weir_receiver *open_at(struct weir *w, struct weir_position position)
+{
+    struct weir_receiver_options o = {.size = sizeof o, .position = position};
+    struct weir_receiver *r;
+
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    return r;
+}
+
+static struct weir_receipt send_text(struct weir_producer *p, const char *text)
+{
+    struct weir_event e = {.body = weir_text(text)};
+    struct weir_receipt at;
+
+    assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, &at, &err));
+    return at;
+}
+
+static void assert_bytes(struct weir_bytes got, const void *at, size_t len)
+{
+    assert_int_equal(got.len, len);
+    if (len > 0) assert_memory_equal(got.at, at, len);
+}
+
+static void assert_text(struct weir_bytes got, const char *text)
+{
+    assert_bytes(got, text, strlen(text));
+}
+
+/* One event, which must be there, and nothing else about it. */
+static struct weir_event receive_one(struct weir_receiver *r)
+{
+    struct weir_received got;
+
+    assert_ok(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err));
+    assert_int_equal(got.count, 1);
+    return got.events[0];
+}
+
+static void assert_next(struct weir_receiver *r, const char *text)
+{
+    assert_text(receive_one(r).body, text);
+}
+
+static void assert_nothing(struct weir_receiver *r)
+{
+    struct weir_received got;
+
+    assert_int_equal(weir_receiver_receive(r, 1, 0, &got, &err), WEIR_ETIMEDOUT);
+    assert_int_equal(got.count, 0);
+}
+
+static void close_producer(struct weir_producer *p)
+{
+    assert_ok(weir_producer_close(p, PATIENCE_MS, &err));
+}
+
+#endif

@@ -1,0 +1,225 @@
+/* receiver.h - positions, deadlines, epochs, lifetimes. */
+#ifndef WEIR_TESTS_CONTRACT_RECEIVER_H
+#define WEIR_TESTS_CONTRACT_RECEIVER_H
+
+#include "place.h"
+
+static void receivers_start_where_they_are_told(void **state)
+{
+    struct weir *w = *state;
+    struct weir_receiver_options o = {.size = sizeof o};
+    struct weir_receipt at[4];
+    struct weir_producer *p;
+    struct weir_receiver *r, *latest;
+    struct timespec pause = {.tv_nsec = 3000000};
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    for (int i = 0; i < 4; i++) {
+        at[i] = send_text(p, (const char *[]){"0", "1", "2", "3"}[i]);
+        nanosleep(&pause, NULL); /* so that each has a time of its own */
+    }
+    struct {
+        struct weir_position position;
+        const char *first; /* NULL: nothing yet */
+    } cases[] = {
+        {{0}, "0"},
+        {{.from = WEIR_FROM_LATEST}, NULL},
+        {{.from = WEIR_FROM_SEQUENCE, .value = 2}, "2"},
+        {{.from = WEIR_FROM_SEQUENCE, .value = 2, .after = true}, "3"},
+        {{.from = WEIR_FROM_SEQUENCE, .value = 3, .after = true}, NULL},
+        {{.from = WEIR_FROM_OFFSET, .value = (int64_t)at[1].offset}, "1"},
+        {{.from = WEIR_FROM_OFFSET, .value = (int64_t)at[1].offset, .after = true}, "2"},
+        {{.from = WEIR_FROM_OFFSET, .value = -1, .after = true}, "0"},
+        {{.from = WEIR_FROM_TIME, .value = at[2].enqueued_time_ms}, "2"},
+        {{.from = WEIR_FROM_TIME, .value = at[2].enqueued_time_ms, .after = true}, "3"},
+        {{.from = WEIR_FROM_TIME, .value = at[3].enqueued_time_ms + 1}, NULL},
+        {{.from = WEIR_FROM_TIME, .value = 0}, "0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        r = open_at(w, cases[i].position);
+        if (cases[i].first)
+            assert_next(r, cases[i].first);
+        else
+            assert_nothing(r);
+        weir_receiver_close(r);
+    }
+    o.position = (struct weir_position){.from = WEIR_FROM_SEQUENCE, .value = 99};
+    assert_int_equal(weir_receiver_open(&r, w, "h", 0, &o, &err), WEIR_EINVAL);
+    o.position = (struct weir_position){.from = (enum weir_from)77};
+    assert_int_equal(weir_receiver_open(&r, w, "h", 0, &o, &err), WEIR_EINVAL);
+    latest = open_at(w, (struct weir_position){.from = WEIR_FROM_LATEST});
+    send_text(p, "4");
+    assert_next(latest, "4");
+    weir_receiver_close(latest);
+    close_producer(p);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void a_receive_keeps_its_deadline(void **state)
+{
+    struct weir *w = *state;
+    struct weir_received got = {.count = 1};
+    struct weir_receiver *r;
+    int64_t start = now_ms();
+
+    make_hub(w, 1);
+    r = open_receiver(w, 0);
+    assert_int_equal(weir_receiver_receive(r, 10, 50, &got, &err), WEIR_ETIMEDOUT);
+    assert_int_equal(got.count, 0);
+    assert_true(now_ms() - start >= 50);
+    assert_int_equal(weir_receiver_receive(r, 0, 0, &got, &err), WEIR_EINVAL);
+    weir_receiver_close(r);
+}
+
+/* A receive on a thread of its own. */
+struct waiter {
+    struct weir_receiver *receiver;
+    pthread_t thread;
+    int rc;
+};
+
+static void *wait_for_event(void *arg)
+{
+    struct waiter *waiter = arg;
+    struct weir_received got;
+    struct weir_error why;
+
+    waiter->rc = weir_receiver_receive(waiter->receiver, 1, PATIENCE_MS, &got, &why);
+    return NULL;
+}
+
+static void start_waiting(struct waiter *waiter)
+{
+    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_event, waiter), 0);
+}
+
+static int joined(struct waiter *waiter)
+{
+    assert_int_equal(pthread_join(waiter->thread, NULL), 0);
+    return waiter->rc;
+}
+
+static void a_wait_ends_with_an_event_or_a_cancel(void **state)
+{
+    struct weir *w = *state;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+    struct waiter waiter;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    r = waiter.receiver = open_receiver(w, 0);
+    start_waiting(&waiter);
+    send_text(p, "come");
+    assert_int_equal(joined(&waiter), 0);
+    start_waiting(&waiter);
+    weir_receiver_cancel(r);
+    assert_int_equal(joined(&waiter), WEIR_ECANCELED);
+    weir_receiver_cancel(r); /* nobody waits: the next one is told, once */
+    weir_receiver_cancel(r);
+    start_waiting(&waiter);
+    assert_int_equal(joined(&waiter), WEIR_ECANCELED);
+    send_text(p, "still here");
+    assert_next(r, "still here");
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
+static void what_was_received_lives_until_the_next(void **state)
+{
+    struct weir *w = *state;
+    struct weir_event many[64];
+    struct weir_property property = {weir_text("n"), weir_value_text("value")};
+    struct weir_received got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+    size_t seen = 0;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    for (int i = 0; i < 64; i++)
+        many[i] = (struct weir_event){.body = weir_text("body"),
+                                      .properties = &property,
+                                      .property_count = 1};
+    for (int i = 0; i < 10; i++)
+        assert_ok(weir_producer_send(p, many, 64, PATIENCE_MS, NULL, &err));
+    r = open_receiver(w, 0);
+    while (seen < 640) {
+        assert_ok(weir_receiver_receive(r, 100, PATIENCE_MS, &got, &err));
+        assert_true(got.count <= 100);
+        send_text(p, "more"); /* others go on; ours stays */
+        for (size_t i = 0; i < got.count && seen < 640; i++, seen++) {
+            assert_int_equal(got.events[i].sequence, seen);
+            assert_text(got.events[i].body, "body");
+            assert_text(got.events[i].properties[0].value.bytes, "value");
+        }
+    }
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
+static int open_with_epoch(struct weir_receiver **out, struct weir *w, int64_t epoch,
+                           const char *name)
+{
+    struct weir_receiver_options o = {.size = sizeof o,
+                                      .exclusive = epoch >= 0,
+                                      .epoch = epoch,
+                                      .name = name};
+
+    return weir_receiver_open(out, w, "h", 0, &o, &err);
+}
+
+static void epochs_decide_who_reads(void **state)
+{
+    struct weir *w = *state;
+    struct weir_receiver *plain[6], *one, *two, *low;
+    struct weir_received got;
+
+    make_hub(w, 1);
+    for (int i = 0; i < 5; i++) assert_ok(open_with_epoch(&plain[i], w, -1, "plain"));
+    assert_int_equal(open_with_epoch(&plain[5], w, -1, "sixth"), WEIR_ELIMIT);
+    assert_ok(open_with_epoch(&one, w, 1, "one"));
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(weir_receiver_receive(plain[i], 1, 0, &got, &err), WEIR_ESTOLEN);
+        weir_receiver_close(plain[i]);
+    }
+    assert_int_equal(open_with_epoch(&low, w, -1, "plain"), WEIR_EEPOCH);
+    assert_int_equal(open_with_epoch(&low, w, 0, "low"), WEIR_EEPOCH);
+    assert_non_null(strstr(err.text, "one"));
+    assert_ok(open_with_epoch(&two, w, 1, "two"));
+    assert_int_equal(weir_receiver_receive(one, 1, 0, &got, &err), WEIR_ESTOLEN);
+    assert_non_null(strstr(err.text, "two"));
+    weir_receiver_close(two);
+    assert_ok(open_with_epoch(&low, w, 0, "low")); /* a place does not remember */
+    weir_receiver_close(low);
+    weir_receiver_close(one);
+}
+
+static void a_deleted_hub_says_so(void **state)
+{
+    struct weir *w = *state;
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_received got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    r = open_receiver(w, 0);
+    assert_ok(weir_hub_delete(w, "h", &err));
+    assert_int_equal(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ENOTFOUND);
+    make_hub(w, 2); /* the name is free at once */
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
+#endif
