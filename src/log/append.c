@@ -79,11 +79,11 @@ static int try_room(struct weir__log *log, uint64_t bytes, struct weir_error *er
         return rc;
     }
     if (!queue_room(log)) return 0;
-    if (log->want_roll || !weir__log_fits(log, bytes)) {
+    if (!weir__log_fits(log, bytes)) {
         log->want_roll = true;
         if (bytes > log->roll_bytes) log->roll_bytes = bytes;
-        return 0;
     }
+    if (log->want_roll) return 0;
     switch (weir__tail_room(&log->tail, bytes, log->visible)) {
     case WEIR__TAIL_READY: return 1;
     case WEIR__TAIL_NOMEM: return weir__fail(err, WEIR_ENOMEM, "taking a batch in: out of memory");
@@ -306,7 +306,9 @@ int weir__log_append_wait(struct weir__log *log, const struct weir__log_batch *b
 
 int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_error *err)
 {
+    struct weir_error told;
     uint64_t target, undone;
+    bool may_roll = true;
     int rc = 0;
 
     weir__mutex_lock(&log->lock);
@@ -316,9 +318,14 @@ int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_erro
         rc = weir__fail(err, WEIR_EDEADLOCK, "a flush inside a completion");
         target = 0;
     }
-    while (log->queue_head < target || (log->o.no_threads && log->want_roll && !log->failed)) {
-        if ((log->queue_commit < target || log->want_roll) && !log->leading) {
-            weir__log_lead(log, NULL);
+    for (;;) {
+        bool roll = may_roll && log->want_roll && !log->failed;
+
+        if (log->queue_head >= target && !(log->o.no_threads && roll)) break;
+        if ((log->queue_commit < target || roll) && !log->leading) {
+            bool rolls = log->queue_commit == log->queue_tail;
+
+            if (weir__log_lead(log, &told) != 0 && rolls) may_roll = false; /* appends will tell */
             continue;
         }
         if (log->o.no_threads && log->queue_head < log->queue_commit) {

@@ -74,7 +74,8 @@ bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch
                      .sequence = weir__load32(from + 72)},
     };
     return out->count > 0 && out->count <= out->body_bytes &&
-           out->body_bytes <= WEIR__LOG_BATCH_BYTES_MAX && out->watermark <= out->position;
+           out->body_bytes <= WEIR__LOG_BATCH_BYTES_MAX && out->watermark <= out->position &&
+           out->time_ms >= 0;
 }
 
 bool weir__batch_begins(const uint8_t *from, uint64_t position)

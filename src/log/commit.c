@@ -2,6 +2,7 @@
  *
  *   what fails                   what becomes of the group          and of the log
  *   write, for want of space     taken back: WEIR_ENOSPACE          goes on under a new epoch
+ *     and the new epoch, too     WEIR_EUNKNOWN                      stops
  *   write, otherwise             WEIR_EUNKNOWN                      stops
  *   sync                         WEIR_EUNKNOWN                      stops: a second sync would lie
  *   memory, after the sync       WEIR_EUNKNOWN                      stops; a reopen finds it
@@ -77,18 +78,21 @@ static void answer(struct weir__log_pending *p, int rc, const struct weir_error 
     p->waiter = NULL;
 }
 
-/* Everything that is not durable gets its answer; those up to `group` may be on disk. */
-static void answer_all(struct weir__log *log, uint64_t group, int group_rc, int rest_rc,
-                       const struct weir_error *err)
+/* Everything that is not durable gets its answer. */
+static void answer_all(struct weir__log *log, int rc, const struct weir_error *err)
 {
-    for (uint64_t i = log->queue_commit; i < log->queue_tail; i++)
-        answer(place(log, i), i < group ? group_rc : rest_rc, err);
+    for (uint64_t i = log->queue_commit; i < log->queue_tail; i++) answer(place(log, i), rc, err);
     log->queue_commit = log->queue_tail;
 }
 
 static void wake_watchers(struct weir__log *log, uint32_t partition)
 {
     for (struct weir__log_watch *w = log->watches[partition]; w; w = w->next) w->fn(w->user);
+}
+
+void weir__log_wake_all(struct weir__log *log)
+{
+    for (uint32_t i = 0; log->watch_count && i < log->o.partitions; i++) wake_watchers(log, i);
 }
 
 void weir__log_stop(struct weir__log *log, int rc, const struct weir_error *err)
@@ -99,8 +103,8 @@ void weir__log_stop(struct weir__log *log, int rc, const struct weir_error *err)
     log->failure.code = rc;
     weir__log_line(&log->o.logger, WEIR__ERROR, "log", "stopped dir=%s: %s", log->dir,
                    log->failure.text);
-    answer_all(log, log->queue_commit, WEIR_EFAILED, WEIR_EFAILED, &log->failure);
-    for (uint32_t i = 0; log->watch_count && i < log->o.partitions; i++) wake_watchers(log, i);
+    answer_all(log, WEIR_EFAILED, &log->failure);
+    weir__log_wake_all(log);
 }
 
 /* The group is durable: index, heads, counters, whoever waits. False: out of memory. */
@@ -152,29 +156,30 @@ static void restore_producer(struct weir__log *log, const struct weir__log_pendi
     if (known) *known = p->before;
 }
 
-/* Takes back everything that is not durable. What the disk may have of it must never come to life:
- * from here on another epoch counts. */
-static void undo(struct weir__log *log, const struct weir_error *cause)
+/* Takes back everything that is not durable, for the reason in *err. What the disk may have of it
+ * must never come to life: first another epoch has to count. What is taken in while that is being
+ * written still carries the old one, and goes the same way. False: it could not be written, *err
+ * says why, and nothing was taken back. */
+static bool undo(struct weir__log *log, struct weir_error *err)
 {
-    struct weir_error err = *cause;
+    struct weir_error cause = *err;
     int rc;
 
+    weir__mutex_unlock(&log->lock);
+    log->control.epoch++;
+    log->control.epoch_start = log->visible;
+    rc = weir__log_write_control(log, err);
+    weir__mutex_lock(&log->lock);
+    if (rc != 0) return false;
+    log->epoch = log->control.epoch;
     for (uint64_t i = log->queue_tail; i-- > log->queue_commit;)
         if (place(log, i)->producer_id && place(log, i)->body_bytes)
             restore_producer(log, place(log, i));
     memcpy(log->heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
     weir__tail_cut(&log->tail, log->visible);
     log->undone += log->queue_tail - log->queue_commit;
-    weir__mutex_unlock(&log->lock);
-    log->control.epoch++;
-    log->control.epoch_start = log->visible;
-    rc = weir__log_write_control(log, &err);
-    weir__mutex_lock(&log->lock);
-    log->epoch = log->control.epoch;
-    if (rc != 0)
-        weir__log_stop(log, rc, &err);
-    else
-        answer_all(log, log->queue_commit, cause->code, cause->code, cause);
+    answer_all(log, cause.code, &cause);
+    return true;
 }
 
 /* How many of the waiting batches go together. */
@@ -212,7 +217,7 @@ static int commit_group(struct weir__log *log, struct weir_error *out)
 {
     struct weir_error err = {0};
     uint64_t from = log->visible, to, group = choose_group(log, &to);
-    bool written = true;
+    bool written = true, undone = false;
     int rc = 0;
 
     log->leading = true;
@@ -220,8 +225,10 @@ static int commit_group(struct weir__log *log, struct weir_error *out)
     if (rc == 0 && !settle(log, group, to))
         rc = weir__fail(&err, WEIR_ENOMEM, "indexing a group: out of memory");
     if (rc == WEIR_ENOSPACE && !written) {
-        undo(log, &err);
-    } else if (rc != 0) {
+        undone = undo(log, &err);
+        rc = err.code;
+    }
+    if (rc != 0 && !undone) {
         for (uint64_t i = log->queue_commit; i < group; i++)
             answer(place(log, i), WEIR_EUNKNOWN, &err);
         log->queue_commit = group;

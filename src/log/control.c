@@ -1,4 +1,5 @@
-/* control.c - the control file: two copies, the older one overwritten each time.
+/* control.c - the control file: two copies. A change goes over the older one, is synced, and then
+ * over the other: at any moment one is whole, and afterwards either can be lost.
  *
  *    0  u32  magic "WCTL"
  *    4  u32  CRC-32C of everything behind it in the copy
@@ -27,6 +28,7 @@
 #define CONTROL_MAGIC 0x4c544357u
 #define CONTROL_VERSION 1u
 #define CONTROL_FIXED_BYTES 80u
+#define KEEP_MS_MAX (INT64_C(1) << 53) /* far from where adding to it overflows */
 
 void weir__heads_encode(const struct weir__head *heads, uint32_t count, uint8_t *to)
 {
@@ -95,7 +97,8 @@ static int decode(const uint8_t *at, struct weir__control *c, struct weir_error 
     c->keep_ms = (int64_t)weir__load64(at + 72);
     weir__heads_decode(at + CONTROL_FIXED_BYTES, c->partitions, c->heads);
     if (c->first_segment == 0 || c->first_segment > c->last_segment ||
-        c->watermark < WEIR__LOG_ORIGIN)
+        c->watermark < WEIR__LOG_ORIGIN || c->epoch == UINT32_MAX || c->keep_ms < 0 ||
+        c->keep_ms > KEEP_MS_MAX)
         return weir__fail(err, WEIR_ECORRUPT, "control file contradicts itself");
     return 0;
 }
@@ -109,8 +112,10 @@ int weir__control_read(struct weir__file *f, struct weir__control *c, int *out_b
     int rc;
 
     if (!both) return weir__fail(err, WEIR_ENOMEM, "reading control file: out of memory");
-    rc = f->ops->read(f, both, 2 * len, 0, &got, err);
-    if (rc != 0) goto out;
+    for (size_t copy = 0; copy < 2; copy++) { /* one at a time: a bad sector costs one of them */
+        rc = f->ops->read(f, both + copy * len, len, copy * len, &got, err);
+        if (rc != 0 && rc != WEIR_EIO) goto out;
+    }
     a = look(both, len);
     b = look(both + len, len);
     *out_bad_copies = (a == COPY_BAD) + (b == COPY_BAD);

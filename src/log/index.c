@@ -2,16 +2,19 @@
  *
  *   chunks    per partition that has batches: its chunk headers in a row, then its entries' bytes
  *   folder    per partition 16 bytes: u64 file offset of its chunk headers, u32 how many,
- *             u32 CRC-32C of the segment number, the partition and these 12 bytes
- *   trailer   the last 4096 bytes: u32 magic "WIDX", u32 CRC-32C of bytes 8..39,
+ *             u32 CRC-32C of the stamp, the partition and these 12 bytes
+ *   trailer   the last 4096 bytes: u32 magic "WIDX", u32 CRC-32C of bytes 8..47,
  *             u64 segment number, u64 file offset of the folder, u32 partitions, u32 zero,
- *             u64 bytes in all; zeros
+ *             u64 bytes in all, u64 log position behind the last batch; zeros
+ *
+ * The stamp is segment number and position: no part of an index that an earlier attempt to seal the
+ * segment left here can pass for this one's.
  *
  * Chunk header, 40 bytes:
  *    0  u64 position of its first batch     8  u64 sequence of it      16  i64 time of it
  *   24  u32 where its entries begin behind the partition's chunk headers
  *   28  u16 entries      30  u16 bytes of them
- *   32  u32 CRC-32C of the entries' bytes  36  u32 CRC-32C of the segment number and bytes 0..35
+ *   32  u32 CRC-32C of the entries' bytes  36  u32 CRC-32C of the stamp and bytes 0..35
  *
  * Entry, four varints: gap to the end of the batch before in units of 8 bytes, bytes of its body,
  * its events, milliseconds since the batch before. The first of a chunk has gap 0 and time 0. */
@@ -27,6 +30,7 @@
 #define CHUNK_HEADER_BYTES 40u
 #define FOLDER_ENTRY_BYTES 16u
 #define TRAILER_BYTES WEIR__FS_BLOCK
+#define TRAILER_USED_BYTES 48u
 #define ENTRY_BYTES_MAX 30u /* four varints: of at most 10, 5, 5 and 10 bytes */
 #define CHUNK_BYTES_MAX (WEIR__INDEX_CHUNK * ENTRY_BYTES_MAX)
 #define PARTITION_BYTES_MAX (256u << 20)
@@ -154,19 +158,21 @@ uint64_t weir__index_stored_bytes(const struct weir__index *x)
 
 /* ---- storing ---- */
 
-static uint32_t crc_of(uint64_t segment_number, const uint8_t *at, size_t len)
+static uint32_t crc_of(const struct weir__index_stamp *stamp, const uint8_t *at, size_t len)
 {
-    return weir__crc32c(weir__crc32c(0, &segment_number, sizeof segment_number), at, len);
+    uint32_t crc = weir__crc32c(0, &stamp->segment_number, sizeof stamp->segment_number);
+
+    return weir__crc32c(weir__crc32c(crc, &stamp->behind, sizeof stamp->behind), at, len);
 }
 
-static uint32_t folder_crc(uint64_t segment_number, uint32_t partition, const uint8_t *at)
+static uint32_t folder_crc(const struct weir__index_stamp *stamp, uint32_t partition,
+                           const uint8_t *at)
 {
-    return weir__crc32c(crc_of(segment_number, (const uint8_t *)&partition, sizeof partition), at,
-                        12);
+    return weir__crc32c(crc_of(stamp, (const uint8_t *)&partition, sizeof partition), at, 12);
 }
 
-static void encode_chunk(const struct part *p, const struct chunk *c, uint64_t segment_number,
-                         uint8_t *to)
+static void encode_chunk(const struct part *p, const struct chunk *c,
+                         const struct weir__index_stamp *stamp, uint8_t *to)
 {
     weir__store64(to, c->position);
     weir__store64(to + 8, c->sequence);
@@ -175,27 +181,28 @@ static void encode_chunk(const struct part *p, const struct chunk *c, uint64_t s
     weir__store16(to + 28, c->count);
     weir__store16(to + 30, c->bytes);
     weir__store32(to + 32, weir__crc32c(0, p->bytes.at + c->bytes_at, c->bytes));
-    weir__store32(to + 36, crc_of(segment_number, to, 36));
+    weir__store32(to + 36, crc_of(stamp, to, 36));
 }
 
 /* Lays one partition out at `to` and its folder entry at `folder`; returns the bytes taken. */
-static size_t encode_part(const struct weir__index *x, uint32_t partition, uint64_t segment_number,
-                          uint64_t file_offset, uint8_t *to, uint8_t *folder)
+static size_t encode_part(const struct weir__index *x, uint32_t partition,
+                          const struct weir__index_stamp *stamp, uint64_t file_offset, uint8_t *to,
+                          uint8_t *folder)
 {
     const struct part *p = &x->parts[partition];
     size_t headers = (size_t)p->count * CHUNK_HEADER_BYTES;
 
     weir__store64(folder, file_offset);
     weir__store32(folder + 8, p->count);
-    weir__store32(folder + 12, folder_crc(segment_number, partition, folder));
+    weir__store32(folder + 12, folder_crc(stamp, partition, folder));
     for (uint32_t i = 0; i < p->count; i++)
-        encode_chunk(p, &p->chunks[i], segment_number, to + (size_t)i * CHUNK_HEADER_BYTES);
+        encode_chunk(p, &p->chunks[i], stamp, to + (size_t)i * CHUNK_HEADER_BYTES);
     if (p->bytes.len) memcpy(to + headers, p->bytes.at, p->bytes.len);
     return headers + p->bytes.len;
 }
 
-int weir__index_store(const struct weir__index *x, struct weir__file *f, uint64_t segment_number,
-                      uint64_t end, struct weir_error *err)
+int weir__index_store(const struct weir__index *x, struct weir__file *f,
+                      const struct weir__index_stamp *stamp, uint64_t end, struct weir_error *err)
 {
     uint64_t bytes = weir__index_stored_bytes(x);
     uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, bytes);
@@ -208,15 +215,16 @@ int weir__index_store(const struct weir__index *x, struct weir__file *f, uint64_
     if (!at) return weir__fail(err, WEIR_ENOMEM, "storing an index: out of memory");
     memset(at, 0, bytes);
     for (uint32_t i = 0; i < x->partitions; i++)
-        used += encode_part(x, i, segment_number, start + used, at + used,
+        used += encode_part(x, i, stamp, start + used, at + used,
                             at + folder + (size_t)i * FOLDER_ENTRY_BYTES);
     trailer = at + bytes - TRAILER_BYTES;
     weir__store32(trailer, INDEX_MAGIC);
-    weir__store64(trailer + 8, segment_number);
+    weir__store64(trailer + 8, stamp->segment_number);
     weir__store64(trailer + 16, start + folder);
     weir__store32(trailer + 24, x->partitions);
     weir__store64(trailer + 32, bytes);
-    weir__store32(trailer + 4, weir__crc32c(0, trailer + 8, 32));
+    weir__store64(trailer + 40, stamp->behind);
+    weir__store32(trailer + 4, weir__crc32c(0, trailer + 8, TRAILER_USED_BYTES - 8));
     part = weir__bytes_of(at, bytes);
     rc = f->ops->write(f, &part, 1, start, err);
     free(at);
@@ -228,12 +236,13 @@ int weir__index_store(const struct weir__index *x, struct weir__file *f, uint64_
 struct folder_entry {
     uint64_t at;
     uint32_t count;
+    struct weir__index_stamp stamp; /* as the trailer has it */
 };
 
 static int bad_index(const struct weir__index_source *s, struct weir_error *err)
 {
     return weir__fail(err, WEIR_ECORRUPT, "index of segment %llu is damaged",
-                      (unsigned long long)s->segment_number);
+                      (unsigned long long)s->stamp.segment_number);
 }
 
 static int read_exactly(const struct weir__index_source *s, void *to, size_t len, uint64_t at,
@@ -251,26 +260,30 @@ static int read_exactly(const struct weir__index_source *s, void *to, size_t len
 static int open_folder(const struct weir__index_source *s, uint32_t partition,
                        struct folder_entry *out, struct weir_error *err)
 {
-    uint8_t t[40], e[FOLDER_ENTRY_BYTES];
+    uint8_t t[TRAILER_USED_BYTES], e[FOLDER_ENTRY_BYTES];
+    struct weir__index_stamp stamp;
     uint64_t folder;
     int rc;
 
     if (s->memory) {
-        *out = (struct folder_entry){0, s->memory->parts[partition].count};
+        *out = (struct folder_entry){.count = s->memory->parts[partition].count};
         return 0;
     }
     if (s->end < TRAILER_BYTES) return bad_index(s, err);
     rc = read_exactly(s, t, sizeof t, s->end - TRAILER_BYTES, err);
     if (rc != 0) return rc;
-    if (weir__load32(t) != INDEX_MAGIC || weir__load32(t + 4) != weir__crc32c(0, t + 8, 32) ||
-        weir__load64(t + 8) != s->segment_number || weir__load32(t + 24) != s->partitions)
+    stamp = (struct weir__index_stamp){weir__load64(t + 8), weir__load64(t + 40)};
+    if (weir__load32(t) != INDEX_MAGIC ||
+        weir__load32(t + 4) != weir__crc32c(0, t + 8, sizeof t - 8) ||
+        stamp.segment_number != s->stamp.segment_number ||
+        (s->stamp.behind && stamp.behind != s->stamp.behind) ||
+        weir__load32(t + 24) != s->partitions)
         return bad_index(s, err);
     folder = weir__load64(t + 16);
     rc = read_exactly(s, e, sizeof e, folder + (uint64_t)partition * FOLDER_ENTRY_BYTES, err);
     if (rc != 0) return rc;
-    if (weir__load32(e + 12) != folder_crc(s->segment_number, partition, e))
-        return bad_index(s, err);
-    *out = (struct folder_entry){weir__load64(e), weir__load32(e + 8)};
+    if (weir__load32(e + 12) != folder_crc(&stamp, partition, e)) return bad_index(s, err);
+    *out = (struct folder_entry){weir__load64(e), weir__load32(e + 8), stamp};
     return 0;
 }
 
@@ -287,7 +300,7 @@ static int chunk_at(const struct weir__index_source *s, uint32_t partition,
     }
     rc = read_exactly(s, h, sizeof h, folder->at + (uint64_t)number * CHUNK_HEADER_BYTES, err);
     if (rc != 0) return rc;
-    if (weir__load32(h + 36) != crc_of(s->segment_number, h, 36)) return bad_index(s, err);
+    if (weir__load32(h + 36) != crc_of(&folder->stamp, h, 36)) return bad_index(s, err);
     *out = (struct chunk){.position = weir__load64(h),
                           .sequence = weir__load64(h + 8),
                           .time_ms = (int64_t)weir__load64(h + 16),

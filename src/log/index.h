@@ -31,15 +31,22 @@ bool weir__index_add(struct weir__index *, uint32_t partition, const struct weir
 /* Bytes that the stored form takes now, trailer included, rounded to blocks. */
 uint64_t weir__index_stored_bytes(const struct weir__index *);
 
+/* Which batches a stored index is of. A segment can be sealed twice, when the first roll failed or
+ * the power did, so its number alone does not say. */
+struct weir__index_stamp {
+    uint64_t segment_number;
+    uint64_t behind; /* log position behind the last batch; when looking, 0: not known */
+};
+
 /* Writes the stored form so that it ends at file offset `end`. */
-int weir__index_store(const struct weir__index *, struct weir__file *, uint64_t segment_number,
-                      uint64_t end, struct weir_error *);
+int weir__index_store(const struct weir__index *, struct weir__file *,
+                      const struct weir__index_stamp *, uint64_t end, struct weir_error *);
 
 /* One place to look in: an index in memory, or the stored one that ends at `end` of a file. */
 struct weir__index_source {
     const struct weir__index *memory; /* NULL: stored */
     struct weir__file *file;
-    uint64_t segment_number;
+    struct weir__index_stamp stamp;
     uint64_t end;
     uint32_t partitions;
 };

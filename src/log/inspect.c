@@ -123,7 +123,7 @@ static bool index_agrees(struct inspection *in, struct weir__file *f, uint32_t p
     const struct weir__segment *seg = in->segment;
     struct weir__index_source memory = {.memory = in->index, .partitions = in->log->o.partitions};
     struct weir__index_source stored = {.file = f,
-                                        .segment_number = seg->h.number,
+                                        .stamp = weir__segment_stamp(seg),
                                         .end = seg->h.capacity -
                                                weir__segment_front_bytes(seg->h.heads_bytes),
                                         .partitions = in->log->o.partitions};
@@ -223,7 +223,10 @@ static int check_segment(struct inspection *in, struct weir__segment *seg, bool 
     uint64_t end = seg->data;
     int rc = open_segment(in, seg, &scan.file, err);
 
-    if (rc != 0 || seg->lost) return rc;
+    if (rc != 0 || seg->lost) {
+        weir__file_close(scan.file);
+        return rc;
+    }
     in->batches = in->events = 0;
     weir__index_free(in->index);
     in->index = weir__index_new(log->o.partitions);

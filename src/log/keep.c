@@ -5,7 +5,8 @@
  * prepares the next one, and lets old segments go.
  *
  * Retention measures age on a clock of its own, which follows the wall clock but takes no more than
- * KEEP_STEP_MS beyond what the monotonic clock saw pass: one jump forward expires nothing. */
+ * KEEP_STEP_MS beyond what the monotonic clock saw pass: one jump forward expires nothing. The
+ * control file remembers it; the times of events cannot say it, they may come from such a jump. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -70,13 +71,9 @@ static void *run_keeper(void *arg)
 
 int weir__keep_start(struct weir__log *log, struct weir_error *err)
 {
-    int64_t wall_ms = log->o.clock.wall_ms(log->o.clock.self);
     int rc;
 
     log->keep_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
-    log->keep_wall_ms = log->control.keep_ms;
-    if (log->last_time_ms > log->keep_wall_ms) log->keep_wall_ms = log->last_time_ms;
-    if (log->keep_wall_ms == 0) log->keep_wall_ms = wall_ms;
     log->written_mono_ms = log->synced_mono_ms = log->keep_mono_ms;
     if (log->o.no_threads) return 0;
     rc = weir__thread_start(&log->flusher, "weir-flush", run_flusher, log, err);
@@ -105,13 +102,12 @@ static int write_control(struct weir__log *log, struct weir_error *err)
 
 static int mark_end(struct weir__log *log, int64_t mono_ms, struct weir_error *err)
 {
-    int rc;
+    int rc = 0;
 
-    if (log->failed || log->headed || log->synced <= log->control.watermark ||
-        mono_ms - log->written_mono_ms < WEIR__LOG_MARK_MS)
-        return 0;
-    weir__log_take_lead(log);
-    rc = write_control(log, err);
+    if (log->failed || mono_ms - log->written_mono_ms < WEIR__LOG_MARK_MS) return 0;
+    weir__log_take_lead(log); /* what the control file says is the leader's to read, too */
+    if (!log->failed && !log->headed && log->synced > log->control.watermark)
+        rc = write_control(log, err);
     weir__log_give_lead(log);
     return rc;
 }
@@ -134,7 +130,12 @@ static int roll_by_age(struct weir__log *log, struct weir_error *err)
             continue;
         }
         rc = weir__log_lead(log, err);
-        if (rc != 0) return rc;
+        if (rc == 0) continue;
+        if (log->roll_bytes == 0 && !log->headed) { /* nobody needs it: use the room there is */
+            log->want_roll = false;
+            log->roll_rc = 0;
+        }
+        return rc;
     }
     return 0;
 }
@@ -146,7 +147,8 @@ static void move_keep_clock(struct weir__log *log, int64_t mono_ms)
 
     log->keep_mono_ms = mono_ms;
     if (wall_ms > most) wall_ms = most;
-    if (wall_ms > log->keep_wall_ms) log->keep_wall_ms = wall_ms;
+    if (wall_ms > log->keep_wall_ms)
+        __atomic_store_n(&log->keep_wall_ms, wall_ms, __ATOMIC_RELAXED);
 }
 
 static bool expired(const struct weir__log *log)
@@ -218,7 +220,7 @@ static int expire_oldest(struct weir__log *log, struct weir_error *err)
     struct weir__head *begin = calloc(log->o.partitions, sizeof *begin);
     struct weir__segment *gone = NULL;
     bool readable = false;
-    int rc;
+    int rc = 0;
 
     if (!begin) return weir__fail(err, WEIR_ENOMEM, "retention: out of memory");
     weir__log_take_lead(log);
@@ -228,10 +230,15 @@ static int expire_oldest(struct weir__log *log, struct weir_error *err)
         return 0;
     }
     weir__mutex_unlock(&log->lock);
-    if (!log->segments[1]->lost) readable = read_begin(log, log->segments[1], begin, err) == 0;
-    log->control.first_segment = log->segments[1]->h.number;
-    log->control.keep_ms = log->keep_wall_ms;
-    rc = weir__log_write_control(log, err);
+    if (!log->segments[1]->lost) {
+        rc = read_begin(log, log->segments[1], begin, err);
+        readable = rc == 0;
+        if (rc == WEIR_ECORRUPT || rc == WEIR_EIO) rc = 0; /* will not get better */
+    }
+    if (rc == 0) {
+        log->control.first_segment = log->segments[1]->h.number;
+        rc = weir__log_write_control(log, err);
+    }
     weir__mutex_lock(&log->lock);
     if (rc == 0) {
         if (readable) memcpy(log->begin_heads, begin, log->o.partitions * sizeof *begin);
@@ -273,6 +280,7 @@ static int prepare_spare(struct weir__log *log, struct weir_error *err)
 int weir__log_step(struct weir__log *log, struct weir_error *err)
 {
     int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    struct weir_error unsaid;
     int rc = 0, first = 0;
     size_t most;
 
@@ -284,9 +292,12 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
     if (first == 0) first = mark_end(log, mono_ms, err);
     if (first == 0) first = roll_by_age(log, err);
     most = log->segment_count;
-    while (rc == 0 && first == 0 && most-- > 0 && expired(log)) rc = expire_oldest(log, err);
+    if (first == 0 || first == WEIR_ENOSPACE) /* on a full disk, this is what makes room */
+        while (rc == 0 && most-- > 0 && expired(log))
+            rc = expire_oldest(log, first == 0 ? err : &unsaid);
     if (first == 0) first = rc;
     if (first == 0) first = prepare_spare(log, err);
+    weir__log_pass_on(log); /* whoever saw us wait for the lead left the work to us */
     weir__mutex_unlock(&log->lock);
     return first;
 }

@@ -185,26 +185,36 @@ int weir__log_segment_of(struct weir__log *log, uint32_t partition, uint64_t seq
 
 /* ---- index entries ---- */
 
+/* An index being made again from its batches, and the unreadable ranges met on the way. */
+struct rebuilding {
+    struct weir__index *index;
+    struct range {
+        uint64_t from, to;
+    } lost[WEIR__LOG_DAMAGES_MAX];
+    int lost_count;
+};
+
 static int keep_entry(void *user, const struct weir__scan_batch *b, struct weir_error *err)
 {
+    struct rebuilding *r = user;
     struct weir__index_entry e = {b->h.position, b->h.sequence, b->h.time_ms, b->h.count,
                                   b->h.body_bytes};
 
-    if (weir__index_add(user, b->h.partition, &e)) return 0;
+    if (weir__index_add(r->index, b->h.partition, &e)) return 0;
     return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
 }
 
-static int pass_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+static int keep_range(void *user, uint64_t from, uint64_t to, struct weir_error *err)
 {
-    (void)user;
-    (void)from;
-    (void)to;
+    struct rebuilding *r = user;
+
     (void)err;
+    if (r->lost_count < WEIR__LOG_DAMAGES_MAX) r->lost[r->lost_count++] = (struct range){from, to};
     return 0;
 }
 
 /* Reads every batch of a sealed segment. Without the lock; the segment is pinned. */
-static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struct weir__index **out,
+static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struct rebuilding *r,
                          struct weir_error *err)
 {
     struct weir__scan scan = {.file = seg->read,
@@ -215,23 +225,34 @@ static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struc
                               .epoch_start = UINT64_MAX,
                               .epoch = UINT32_MAX,
                               .partitions = log->o.partitions};
-    struct weir__index *index = weir__index_new(log->o.partitions);
-    struct weir__scan_calls calls = {keep_entry, pass_damage, index};
+    struct weir__scan_calls calls = {keep_entry, keep_range, r};
     enum weir__scan_end how;
     uint64_t end;
     int rc;
 
-    if (!index) return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
+    r->index = weir__index_new(log->o.partitions);
+    if (!r->index) return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
     weir__log_line(&log->o.logger, WEIR__WARN, "log", "rebuilding the index of segment %s/%s",
                    log->dir, seg->name);
     rc = weir__scan_init(&scan, err);
     if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
     weir__scan_fini(&scan);
-    if (rc != 0)
-        weir__index_free(index);
-    else
-        *out = index;
+    if (rc == 0) return 0;
+    weir__index_free(r->index);
+    r->index = NULL;
     return rc;
+}
+
+/* Lock held: the first who rebuilt it gives it to the segment. */
+static void adopt_index(struct weir__log *log, struct weir__segment *seg, struct rebuilding *r)
+{
+    if (seg->index) {
+        weir__index_free(r->index);
+        return;
+    }
+    seg->index = r->index;
+    for (int i = 0; i < r->lost_count; i++)
+        weir__log_note_damage(log, seg, r->lost[i].from, r->lost[i].to);
 }
 
 struct question {
@@ -253,11 +274,11 @@ static int look_up(struct weir__log *log, struct weir__segment *seg, const struc
                    struct weir__index_chunk *out, struct weir_error *err)
 {
     struct weir__index_source s = {.memory = seg->index,
-                                   .segment_number = seg->h.number,
+                                   .stamp = weir__segment_stamp(seg),
                                    .end = seg->h.capacity -
                                           weir__segment_front_bytes(seg->h.heads_bytes),
                                    .partitions = log->o.partitions};
-    struct weir__index *rebuilt = NULL;
+    struct rebuilding again = {0};
     int rc;
 
     out->count = 0;
@@ -268,13 +289,10 @@ static int look_up(struct weir__log *log, struct weir__segment *seg, const struc
     s.file = seg->read;
     weir__mutex_unlock(&log->lock);
     rc = ask(&s, q, out, err);
-    if (rc == WEIR_ECORRUPT) rc = rebuild_index(log, seg, &rebuilt, err);
+    if (rc == WEIR_ECORRUPT) rc = rebuild_index(log, seg, &again, err);
     weir__mutex_lock(&log->lock);
-    if (rc != 0 || !rebuilt) return rc;
-    if (seg->index)
-        weir__index_free(rebuilt);
-    else
-        seg->index = rebuilt;
+    if (rc != 0 || !again.index) return rc;
+    adopt_index(log, seg, &again);
     s.memory = seg->index;
     return ask(&s, q, out, err);
 }

@@ -186,6 +186,8 @@ static int begin_epoch(struct weir__log *log, struct weir_error *err)
         log->control.epoch_start = log->visible;
     }
     log->epoch = log->control.epoch;
+    log->keep_wall_ms = log->control.keep_ms;
+    if (log->keep_wall_ms == 0) log->keep_wall_ms = log->o.clock.wall_ms(log->o.clock.self);
     return weir__log_write_control(log, err);
 }
 
@@ -227,7 +229,7 @@ static int drain(struct weir__log *log, struct weir_error *err)
 
     while (!log->failed && log->queue_commit < log->queue_tail && rc == 0) {
         if (log->leading)
-            weir__cond_wait(&log->room, &log->lock, INT64_MAX);
+            weir__log_wait(log, true, INT64_MAX);
         else
             rc = weir__log_lead(log, err);
     }
@@ -246,6 +248,7 @@ int weir__log_close(struct weir__log *log, struct weir_error *err)
     weir__cond_broadcast(&log->room);
     weir__cond_broadcast(&log->work);
     weir__cond_broadcast(&log->upkeep);
+    weir__log_wake_all(log);
     weir__mutex_unlock(&log->lock);
     weir__thread_join(&log->keeper);
     weir__thread_join(&log->flusher);

@@ -111,8 +111,9 @@ static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, 
     const struct weir__log *log = r->log;
     const char *name = seg->name;
 
-    for (uint32_t i = 0; i < log->damage_count; i++) /* the place, when the walk at open found it */
-        if (at == 0 && log->damages[i].from >= seg->h.base &&
+    /* The place, when a walk found it. */
+    for (uint32_t i = 0; at == 0 && i < log->damage_count; i++)
+        if (log->damages[i].from >= seg->h.base &&
             log->damages[i].from < seg->h.base + seg->h.capacity) {
             name = log->damages[i].name;
             at = log->damages[i].at;
@@ -125,47 +126,71 @@ static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, 
                       log->dir, name, at, r->next, last, r->partition);
 }
 
-/* Puts `at` on the entry that holds next. Returns 1 when it does, 0 when the chunk has nothing from
- * next on, and an error when there is a hole before what it has. */
-static int place_cursor(struct weir__log_reader *r, const struct weir__segment *seg,
-                        struct weir_error *err)
+/* A hole in the sequence numbers from next to `last`: names the segment in which they would lie. */
+static int missing(struct weir__log_reader *r, uint64_t last, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    struct weir__segment *seg = NULL;
+    uint64_t number;
+
+    if (weir__log_segment_of(log, r->partition, r->next, &number, NULL) == 0)
+        seg = weir__log_segment_numbered(log, number);
+    return damaged(r, seg ? seg : weir__log_active(log), last, 0, err);
+}
+
+/* Puts `at` on the entry that holds next: 1. 0: the chunk has nothing from next on. WEIR_ECORRUPT:
+ * there is a hole before what it has, up to *out_last. */
+static int place_cursor(struct weir__log_reader *r, uint64_t *out_last)
 {
     for (r->at = 0; r->at < r->chunk.count; r->at++) {
         const struct weir__index_entry *e = entry_of(r, r->at);
 
         if (holds(e, r->next)) return 1;
-        if (e->sequence > r->next) return damaged(r, seg, e->sequence - 1, 0, err);
+        if (e->sequence <= r->next) continue;
+        *out_last = e->sequence - 1;
+        return WEIR_ECORRUPT;
     }
     return 0;
+}
+
+/* Looks for next in one segment, which is pinned: as place_cursor. */
+static int look_in(struct weir__log_reader *r, struct weir__segment *seg, uint64_t *out_last,
+                   struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    int rc = weir__log_index_find(log, seg, r->partition, WEIR__LOG_BY_SEQUENCE, r->next, &r->chunk,
+                                  err);
+
+    r->segment = seg->h.number;
+    if (rc == 0) rc = place_cursor(r, out_last);
+    while (rc == 0 && r->chunk.count > 0) { /* a hole ends a chunk early: look at the next */
+        rc = weir__log_index_chunk(log, seg, r->partition, r->chunk.number + 1, &r->chunk, err);
+        if (rc == 0) rc = place_cursor(r, out_last);
+    }
+    return rc;
 }
 
 /* Looks for the batch that holds next from a segment on. The lock is let go of for disk reads. */
 static int walk_from(struct weir__log_reader *r, uint64_t number, struct weir_error *err)
 {
     struct weir__log *log = r->log;
-    struct weir__segment *seg = NULL;
-    int found = 0;
+    uint64_t last = 0;
+    int rc = 0;
 
-    for (; found == 0; number++) {
-        int rc;
+    for (; rc == 0; number++) {
+        struct weir__segment *seg = weir__log_segment_numbered(log, number);
 
-        seg = weir__log_segment_numbered(log, number);
-        if (!seg) break;
-        weir__log_pin(seg);
-        rc = weir__log_index_find(log, seg, r->partition, WEIR__LOG_BY_SEQUENCE, r->next, &r->chunk,
-                                  err);
-        found = rc != 0 ? rc : place_cursor(r, seg, err);
-        r->segment = number;
-        while (found == 0 && r->chunk.count > 0) { /* a hole ends a chunk early: look at the next */
-            rc = weir__log_index_chunk(log, seg, r->partition, r->chunk.number + 1, &r->chunk, err);
-            found = rc != 0 ? rc : place_cursor(r, seg, err);
+        if (!seg) { /* behind the newest: all that is left is gone */
+            last = log->durable_heads[r->partition].next_sequence - 1;
+            rc = WEIR_ECORRUPT;
+            break;
         }
+        weir__log_pin(seg);
+        rc = look_in(r, seg, &last, err);
         weir__log_unpin(log, seg);
     }
-    if (found != 1) r->segment = 0;
-    if (found != 0) return found;
-    seg = weir__log_active(log);
-    return damaged(r, seg, log->durable_heads[r->partition].next_sequence - 1, 0, err);
+    if (rc != 1) r->segment = 0;
+    return rc == WEIR_ECORRUPT ? missing(r, last, err) : rc;
 }
 
 /* 1: chunk and `at` are on next. 0: next has expired meanwhile, look again. */
@@ -175,6 +200,7 @@ static int locate(struct weir__log_reader *r, struct weir_error *err)
     uint64_t number;
     int rc;
 
+    if (r->segment && !weir__log_segment_numbered(log, r->segment)) r->segment = 0;
     for (uint32_t i = r->at; r->segment && i < r->chunk.count; i++)
         if (holds(entry_of(r, i), r->next)) {
             r->at = i;
@@ -190,13 +216,13 @@ static int locate(struct weir__log_reader *r, struct weir_error *err)
     }
     r->ahead.count = 0;
     r->ahead_known = false;
-    if (number == 0 || !weir__log_segment_numbered(log, number) || r->chunk.count == 0 ||
-        r->next < entry_of(r, 0)->sequence) {
+    if (number == 0 || r->chunk.count == 0 || r->next < entry_of(r, 0)->sequence) {
         rc = weir__log_segment_of(log, r->partition, r->next, &number, err);
         if (rc != 0) return rc;
     }
     rc = walk_from(r, number, err);
-    if (r->next < log->begin_heads[r->partition].next_sequence) {
+    if (r->next < log->begin_heads[r->partition].next_sequence ||
+        (rc == 1 && !weir__log_segment_numbered(log, r->segment))) {
         r->segment = 0;
         return 0;
     }
@@ -433,10 +459,10 @@ int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out
         }
         if (max == 0 || r->next >= end->next_sequence) break;
         rc = locate(r, err);
-        if (rc == 1) {
-            rc = take(r, out, max, out_count, err);
-            break;
-        }
+        if (rc != 1) continue;
+        rc = take(r, out, max, out_count, err);
+        if (rc != WEIR_ENOTFOUND || weir__log_segment_numbered(log, r->segment)) break;
+        rc = 0; /* the segment went before its file could be opened */
     }
     weir__mutex_unlock(&log->lock);
     return rc;

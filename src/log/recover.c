@@ -169,6 +169,14 @@ static int fill_holes(struct recovery *r)
     return 0;
 }
 
+/* A lost segment gets the newest time it can have had before it: so nobody who looks for a time
+ * passes over what lies before it, and that does not expire early. */
+static void date_lost(struct weir__log *log)
+{
+    for (size_t i = log->segment_count - 1; i-- > 0;)
+        if (log->segments[i]->lost) log->segments[i]->h.time_ms = log->segments[i + 1]->h.time_ms;
+}
+
 /* Checks that the row is one, and gives each segment the end its successor knows. */
 static int chain_segments(struct recovery *r)
 {
@@ -185,7 +193,6 @@ static int chain_segments(struct recovery *r)
                              : WEIR__LOG_ORIGIN;
 
             seg->h.base = seg->data = seg->end = end;
-            seg->h.time_ms = i ? log->segments[i - 1]->h.time_ms : 0;
             if (!next->lost) seg->h.capacity = next->h.base - end;
             continue;
         }
@@ -198,27 +205,34 @@ static int chain_segments(struct recovery *r)
     return 0;
 }
 
-/* Keeps one stray as the spare when it has the right size; the rest goes. Nothing goes while a
- * segment is missing: it might be that one. */
-static void clear_strays(struct recovery *r)
+/* Keeps one stray as the spare when it has the right size; the rest goes, for good before another
+ * file can get the number that one of them may bear. One without a header stays while a segment is
+ * missing: it might be that one. */
+static int clear_strays(struct recovery *r)
 {
     struct weir__log *log = r->log;
+    bool missing = false, removed = false;
+    int rc;
 
-    for (size_t i = 0; i < log->segment_count; i++)
-        if (log->segments[i]->lost) return;
+    for (size_t i = 0; i < log->segment_count; i++) missing |= log->segments[i]->lost;
     for (int i = 0; i < r->stray_count; i++) {
         struct stray *s = &r->strays[i];
         char path[WEIR__LOG_PATH_BYTES];
 
+        if (missing && !s->readable) continue;
         if (!log->spare && s->bytes == log->o.segment_bytes_max) {
             log->spare = calloc(1, sizeof *log->spare);
-            if (!log->spare) continue;
+            if (!log->spare) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
             log->spare->h.capacity = s->bytes;
             memcpy(log->spare->name, s->name, sizeof s->name);
-        } else if (weir__log_path(log->dir, s->name, path, NULL) == 0) {
-            log->fs->ops->remove(log->fs, path, NULL);
+            continue;
         }
+        rc = weir__log_path(log->dir, s->name, path, r->err);
+        if (rc == 0) rc = log->fs->ops->remove(log->fs, path, r->err);
+        if (rc != 0) return rc;
+        removed = true;
     }
+    return removed ? log->fs->ops->sync_dir(log->fs, log->dir, r->err) : 0;
 }
 
 /* ---- the last segment ---- */
@@ -373,8 +387,11 @@ static int walk_active(struct recovery *r)
     struct weir__scan_calls calls = {take_batch, take_damage, r};
     enum weir__scan_end how;
     uint64_t end = seg->data;
-    int rc = weir__scan_init(&scan, r->err);
+    int rc;
 
+    if (scan.proof > scan.limit)
+        return weir__fail(r->err, WEIR_ECORRUPT, "the control file's watermark lies behind it");
+    rc = weir__scan_init(&scan, r->err);
     if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, r->err);
     if (rc == 0 && end < log->control.watermark) end = log->control.watermark;
     if (rc == 0 && how == WEIR__SCAN_TORN) rc = save_cut(r, &scan, end);
@@ -425,6 +442,10 @@ static int load_begin(struct weir__log *log, struct weir_error *err)
     if (rc == 0)
         rc = weir__segment_read_heads(f, &seg->h, log->o.partitions, log->begin_heads, NULL, err);
     weir__file_close(f);
+    for (uint32_t i = 0; rc == 0 && i < log->o.partitions; i++)
+        if (log->begin_heads[i].next_sequence > log->heads[i].next_sequence)
+            rc = weir__fail(err, WEIR_ECORRUPT, "segment %s: partition %u begins behind its end",
+                            seg->name, i);
     return rc;
 }
 
@@ -439,7 +460,9 @@ static int gather(struct recovery *r)
     if (log->segment_count)
         qsort(log->segments, log->segment_count, sizeof log->segments[0], by_number);
     rc = fill_holes(r);
-    return rc != 0 ? rc : chain_segments(r);
+    if (rc != 0) return rc;
+    date_lost(log);
+    return chain_segments(r);
 }
 
 int weir__log_gather(struct weir__log *log, struct weir_error *err)
@@ -455,8 +478,8 @@ int weir__log_recover(struct weir__log *log, struct weir_error *err)
     int rc = gather(&r);
 
     if (rc == 0) rc = open_active(&r);
+    if (rc == 0) rc = clear_strays(&r);
     if (rc != 0) return rc;
-    clear_strays(&r);
     memcpy(log->durable_heads, log->heads, log->o.partitions * sizeof *log->heads);
     return load_begin(log, err);
 }

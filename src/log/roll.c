@@ -56,15 +56,17 @@ void weir__segment_close(struct weir__segment *seg)
     free(seg);
 }
 
-void weir__log_remove_segment(struct weir__log *log, struct weir__segment *seg)
+int weir__log_remove_segment(struct weir__log *log, struct weir__segment *seg)
 {
     char path[WEIR__LOG_PATH_BYTES];
     struct weir_error err;
+    int rc = weir__log_path(log->dir, seg->name, path, &err);
 
-    if (weir__log_path(log->dir, seg->name, path, NULL) == 0 &&
-        log->fs->ops->remove(log->fs, path, &err) != 0)
-        weir__log_line(&log->o.logger, WEIR__WARN, "log", "removing %s: %s", path, err.text);
+    if (rc == 0) rc = log->fs->ops->remove(log->fs, path, &err);
+    if (rc != 0)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log", "removing %s: %s", seg->name, err.text);
     weir__segment_close(seg);
+    return rc;
 }
 
 int weir__log_push_segment(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
@@ -84,14 +86,20 @@ int weir__log_push_segment(struct weir__log *log, struct weir__segment *seg, str
 int weir__log_write_control(struct weir__log *log, struct weir_error *err)
 {
     struct weir__file *f = log->control_file;
-    int rc;
 
     log->control.watermark = log->synced;
+    log->control.keep_ms = __atomic_load_n(&log->keep_wall_ms, __ATOMIC_RELAXED);
     memcpy(log->control.heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
-    rc = weir__control_write(f, &log->control, false, err);
-    if (rc != 0) return rc;
-    rc = f->ops->sync(f, err);
-    return rc == 0 ? 0 : weir__wrap(err, WEIR_EFAILED, "syncing the control file");
+    /* Both, for the one before names another epoch and perhaps another last segment: it could not
+     * stand in for this one. */
+    for (int copy = 0; copy < 2; copy++) {
+        int rc = weir__control_write(f, &log->control, false, err);
+
+        if (rc != 0) return rc;
+        if (f->ops->sync(f, err) != 0)
+            return weir__wrap(err, WEIR_EFAILED, "syncing the control file");
+    }
+    return 0;
 }
 
 int weir__log_make_segment(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
@@ -150,18 +158,34 @@ int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, str
 static bool seal(struct weir__log *log, struct weir__segment *seg)
 {
     uint64_t end = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+    struct weir__index_stamp stamp = {seg->h.number, log->visible};
     struct weir_error err;
 
-    if (weir__index_store(seg->index, seg->file, seg->h.number, end, &err) == 0) return true;
+    if (weir__index_store(seg->index, seg->file, &stamp, end, &err) == 0) return true;
     weir__log_line(&log->o.logger, WEIR__WARN, "log", "index of segment %s not stored: %s",
                    seg->name, err.text);
     return false;
 }
 
-/* The spare when it is large enough, else a new file. The leader's, without the lock. */
-static int next_segment(struct weir__log *log, struct weir__segment *spare, uint64_t capacity,
-                        struct weir__segment **out, struct weir_error *err)
+/* The spare; one that is too small makes place for another. The leader's, without the lock. */
+static struct weir__segment *take_spare(struct weir__log *log, uint64_t capacity)
 {
+    struct weir__segment *spare;
+
+    weir__mutex_lock(&log->lock);
+    spare = log->spare;
+    log->spare = NULL;
+    weir__mutex_unlock(&log->lock);
+    if (!spare || spare->h.capacity >= capacity) return spare;
+    weir__log_remove_segment(log, spare);
+    return NULL;
+}
+
+/* The spare when it is large enough, else a new file. */
+static int next_segment(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
+                        struct weir_error *err)
+{
+    struct weir__segment *spare = take_spare(log, capacity);
     char path[WEIR__LOG_PATH_BYTES];
     int rc;
 
@@ -173,12 +197,21 @@ static int next_segment(struct weir__log *log, struct weir__segment *spare, uint
     return rc;
 }
 
+/* A file that may bear the next number must be gone for good before another one gets it. */
+static int give_up(struct weir__log *log, struct weir__segment *seg, int rc, struct weir_error *err)
+{
+    if (weir__log_remove_segment(log, seg) == 0 &&
+        log->fs->ops->sync_dir(log->fs, log->dir, NULL) == 0)
+        return rc;
+    return weir__wrap(err, WEIR_EFAILED, "removing the file of a failed roll");
+}
+
 /* Steps 2 and 3. */
-static int head_next(struct weir__log *log, struct weir__segment *spare, uint64_t capacity,
-                     struct weir__segment **out, struct weir_error *err)
+static int head_next(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
+                     struct weir_error *err)
 {
     struct weir__segment *old = weir__log_active(log), *seg = NULL;
-    int rc = next_segment(log, spare, capacity, &seg, err);
+    int rc = next_segment(log, capacity, &seg, err);
 
     if (rc == 0 && !seg->index) {
         seg->index = weir__index_new(log->o.partitions);
@@ -190,9 +223,9 @@ static int head_next(struct weir__log *log, struct weir__segment *spare, uint64_
         seg->h.previous_end = log->visible;
         rc = weir__log_head_segment(log, seg, err);
     }
-    if (rc != 0 && seg) weir__log_remove_segment(log, seg);
-    if (rc == 0) *out = seg;
-    return rc;
+    if (rc != 0) return seg ? give_up(log, seg, rc, err) : rc;
+    *out = seg;
+    return 0;
 }
 
 static void activate(struct weir__log *log, struct weir__segment *seg, bool sealed)
@@ -213,6 +246,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
     log->active_since_ms = 0;
     log->want_roll = false;
     log->roll_bytes = 0;
+    log->roll_rc = 0;
 }
 
 /* A place in the row, so that activating cannot fail. */
@@ -224,26 +258,32 @@ static int reserve_place(struct weir__log *log, struct weir_error *err)
     return rc;
 }
 
+/* Lazy mode: what was acknowledged reaches the disk before the segment is left. */
+static int sync_old(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__file *f = weir__log_active(log)->file;
+
+    if (f->ops->sync(f, err) != 0)
+        return weir__wrap(err, WEIR_EFAILED, "syncing a segment before the next");
+    weir__mutex_lock(&log->lock);
+    log->synced = log->visible;
+    weir__mutex_unlock(&log->lock);
+    return 0;
+}
+
 int weir__log_roll(struct weir__log *log, struct weir_error *err)
 {
-    struct weir__segment *seg = log->headed, *spare = NULL;
+    struct weir__segment *seg = log->headed;
     uint64_t capacity = weir__log_next_capacity(log, log->roll_bytes);
     bool sealed = false;
     int rc = reserve_place(log, err);
 
     if (rc != 0) return rc;
     log->leading = true;
-    if (!seg && log->spare && log->spare->h.capacity >= capacity) {
-        spare = log->spare;
-        log->spare = NULL;
-    }
     weir__mutex_unlock(&log->lock);
     sealed = seal(log, weir__log_active(log));
-    if (log->o.sync_ms)
-        rc = weir__log_active(log)->file->ops->sync(weir__log_active(log)->file, err);
-    if (rc != 0) rc = weir__wrap(err, WEIR_EFAILED, "syncing a segment before the next");
-    if (rc == 0) log->synced = log->visible;
-    if (rc == 0 && !seg) rc = head_next(log, spare, capacity, &seg, err);
+    if (log->o.sync_ms) rc = sync_old(log, err);
+    if (rc == 0 && !seg) rc = head_next(log, capacity, &seg, err);
     if (rc == 0) {
         log->control.last_segment = seg->h.number;
         rc = weir__log_write_control(log, err);

@@ -112,7 +112,7 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint32_t partitions, uint6
     };
     if (weir__load32(at + 12) != partitions || weir__load64(at + 16) != hub_id ||
         out->number == 0 || out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
-        out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base ||
+        out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base || out->time_ms < 0 ||
         out->heads_bytes < partitions * WEIR__HEAD_BYTES ||
         out->heads_bytes > weir__segment_heads_bytes(partitions, WEIR__PRODUCERS_MAX) ||
         2 * weir__segment_front_bytes(out->heads_bytes) + WEIR__FS_BLOCK > file_bytes)
@@ -197,7 +197,7 @@ int weir__segment_read_heads(struct weir__file *f, const struct weir__segment_he
     int rc = WEIR_ECORRUPT;
 
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
-    for (int copy = 0; rc == WEIR_ECORRUPT && copy < 2; copy++)
+    for (int copy = 0; (rc == WEIR_ECORRUPT || rc == WEIR_EIO) && copy < 2; copy++)
         rc = read_copy(f, h, partitions, copy, at, &heads, err);
     if (rc == 0) rc = decode_heads(heads, h, partitions, out, producers, err);
     free(at);
@@ -215,7 +215,7 @@ int weir__segment_check_copies(struct weir__file *f, const struct weir__segment_
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
         rc = read_copy(f, h, partitions, copy, at, &heads, err);
-        if (rc != WEIR_ECORRUPT) continue;
+        if (rc != WEIR_ECORRUPT && rc != WEIR_EIO) continue;
         (*out_bad)++;
         rc = 0;
     }

@@ -34,7 +34,6 @@ struct weir__segment {
     uint32_t pins;             /* readers in the file right now */
     bool lost;                 /* both header copies are bad: nothing in it can be served */
     bool removed;              /* no longer of the log: the last pin frees it */
-    bool footer_bad;           /* its stored index was found bad */
 };
 
 /* Bytes a header and its heads take at the front of a segment, rounded to blocks. The same again

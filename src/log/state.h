@@ -83,7 +83,7 @@ struct weir__log {
     int read_files;               /* segments with an open reading handle */
     struct weir__segment *headed; /* a next segment that only the control file does not know yet */
     bool want_roll;
-    uint64_t roll_bytes; /* the batch that is waiting for it, at most */
+    uint64_t roll_bytes; /* the largest batch that found no room; 0: it is for the age alone */
     int roll_rc;         /* the last roll nobody waited for failed so; told to the next append */
     struct weir_error roll_err;
 
@@ -110,14 +110,24 @@ struct weir__log {
     uint32_t damage_count;
     struct weir__log_stats stats;
 
-    int64_t written_mono_ms;            /* when the last group was written */
-    int64_t synced_mono_ms;             /* lazy mode: when it was last synced */
-    int64_t keep_wall_ms, keep_mono_ms; /* retention's clock: its value, and when it was moved */
+    int64_t written_mono_ms; /* when the last group was written */
+    int64_t synced_mono_ms;  /* lazy mode: when it was last synced */
+    int64_t keep_wall_ms; /* retention's clock; stored atomically, the leader reads it unlocked */
+    int64_t keep_mono_ms; /* when it was moved */
 };
 
 static inline struct weir__segment *weir__log_active(struct weir__log *log)
 {
     return log->segments[log->segment_count - 1];
+}
+
+/* What the stored index of a sealed segment must bear. Where the batches end is known from the
+ * segment behind it; when that one is lost, `end` is the end of the file, and it is not known. */
+static inline struct weir__index_stamp weir__segment_stamp(const struct weir__segment *seg)
+{
+    bool known = seg->end < seg->h.base + seg->h.capacity;
+
+    return (struct weir__index_stamp){seg->h.number, known ? seg->end : 0};
 }
 
 /* "dir/name" into out. */
@@ -145,18 +155,21 @@ void weir__log_give_lead(struct weir__log *);
 int weir__log_lead(struct weir__log *, struct weir_error *); /* one group, or the roll */
 bool weir__log_has_work(const struct weir__log *);
 void weir__log_stop(struct weir__log *, int rc, const struct weir_error *);
+void weir__log_wake_all(struct weir__log *); /* whoever watches any partition */
 int weir__log_state_locked(struct weir__log *, struct weir_error *);
 void weir__log_run_completions(struct weir__log *);
 int weir__log_sync_lazily(struct weir__log *, struct weir_error *);
 
 /* roll.c */
 int weir__log_roll(struct weir__log *, struct weir_error *); /* lock held, let go of inside */
-/* The leader's, without the lock. WEIR_EFAILED: the sync failed, the caller stops the log. */
+/* Both copies, one after the other: should either go bad, the other knows the last segment and the
+ * epoch, without which acknowledged batches would pass for ghosts. The leader's, without the lock.
+ * WEIR_EFAILED: a sync failed, the caller stops the log. */
 int weir__log_write_control(struct weir__log *, struct weir_error *);
 int weir__log_make_segment(struct weir__log *, uint64_t capacity, struct weir__segment **out,
                            struct weir_error *);
 int weir__log_head_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
-void weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* file and memory */
+int weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* file and memory */
 int weir__log_push_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
 uint64_t weir__log_next_capacity(const struct weir__log *, uint64_t batch_bytes);
 bool weir__log_fits(const struct weir__log *, uint64_t batch_bytes);

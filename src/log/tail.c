@@ -135,14 +135,8 @@ void weir__tail_cut(struct weir__tail *t, uint64_t position)
 {
     struct weir__tail_block *b;
 
-    while ((b = last_of(t)) && b->start >= position && b->start < b->end) {
-        /* The bytes before its first batch are the file's own: keep them. */
-        uint64_t from = weir__round_down(position, WEIR__FS_BLOCK);
-
-        if (from >= b->base && from < b->end)
-            memcpy(t->partial, b->at + (from - b->base), position - from);
-        drop_block(t, t->count - 1);
-    }
+    /* The block that begins at the position, or holds it, stays: it has the bytes before it. */
+    while ((b = last_of(t)) && b->start > position) drop_block(t, t->count - 1);
     if (b && b->end > position) b->end = position;
     t->end = position;
 }
