@@ -42,26 +42,25 @@ const char *weir_error_name(int code)
     return row_of(code)->name;
 }
 
-int weir__fail(struct weir_error *err, int code, const char *fmt, ...)
+void weir__fail_text(struct weir_error *err, int code, const char *fmt, ...)
 {
     va_list args;
 
-    if (!err) return code;
+    if (!err) return;
     err->code = code;
     va_start(args, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
-    return code;
 }
 
-int weir__wrap(struct weir_error *err, int code, const char *fmt, ...)
+void weir__wrap_text(struct weir_error *err, int code, const char *fmt, ...)
 {
     char inner[WEIR_ERROR_TEXT_BYTES];
     va_list args;
     size_t used;
     int n;
 
-    if (!err) return code;
+    if (!err) return;
     memcpy(inner, err->text, sizeof inner);
     inner[sizeof inner - 1] = '\0';
     err->code = code;
@@ -75,7 +74,6 @@ int weir__wrap(struct weir_error *err, int code, const char *fmt, ...)
         snprintf(err->text + used, sizeof err->text - used, "%.*s",
                  (int)(sizeof err->text - used - 1), inner);
     }
-    return code;
 }
 
 int weir__fail_errno(struct weir_error *err, int errnum, const char *what)

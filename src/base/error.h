@@ -4,13 +4,21 @@
 
 #include "weir/error.h"
 
-/* The first cause. Returns code. */
-__attribute__((format(printf, 3, 4))) int weir__fail(struct weir_error *, int code, const char *fmt,
-                                                     ...);
+static inline int weir__code(int code)
+{
+    return code;
+}
 
-/* Puts "context: " before the text that is there. Returns code. */
-__attribute__((format(printf, 3, 4))) int weir__wrap(struct weir_error *, int code, const char *fmt,
-                                                     ...);
+/* The first cause. Gives code, and shows compilers and analysers that it does. */
+#define weir__fail(err, code, ...) (weir__fail_text((err), (code), __VA_ARGS__), weir__code(code))
+
+/* Puts "context: " before the text that is there. Gives code. */
+#define weir__wrap(err, code, ...) (weir__wrap_text((err), (code), __VA_ARGS__), weir__code(code))
+
+__attribute__((format(printf, 3, 4))) void weir__fail_text(struct weir_error *, int code,
+                                                           const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void weir__wrap_text(struct weir_error *, int code,
+                                                           const char *fmt, ...);
 
 /* Maps errno of a failed system call: ENOSPC and EDQUOT to WEIR_ENOSPACE, ENOENT to
  * WEIR_ENOTFOUND, EEXIST to WEIR_EEXIST, ENOMEM to WEIR_ENOMEM, the rest to WEIR_EIO. The text is

@@ -4,6 +4,7 @@
  * its place, its sequence numbers and its time, and is copied. A blocking caller with nobody ahead
  * then writes and syncs in its own thread: handing the work to another one and being woken by it
  * would cost as much as a quarter of the sync. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -214,6 +215,7 @@ static int lay_down(struct weir__log *log, struct incoming *in, struct weir_erro
 
     if (rc != 0) return rc;
     if (in->receipt.duplicate) {
+        assert(known); /* or what would it be a duplicate of */
         in->receipt.offset = known->offset;
         in->receipt.sequence = known->sequence;
         in->receipt.time_ms = known->time_ms;

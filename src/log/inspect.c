@@ -1,6 +1,7 @@
 /* inspect.c - checking a log that nobody has open: every batch, every index, every header copy.
  * Reads only. Knows what is missing by counting: sequence numbers are dense, so a hole in them is
  * damage, and whatever unreadable range lies before the hole is its place. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -275,6 +276,7 @@ static int check_all(struct inspection *in, struct weir_error *err)
         struct weir__segment *seg = log->segments[i];
         struct weir__segment *next = i + 1 < log->segment_count ? log->segments[i + 1] : NULL;
 
+        assert(seg);
         if (!begun && !seg->lost) {
             rc = start_heads(in, seg, in->expect, err);
             begun = true;

@@ -50,14 +50,15 @@ void weir__log_note_damage(struct weir__log *log, const struct weir__segment *se
     memcpy(log->damages[log->damage_count++].name, seg->name, sizeof seg->name);
 }
 
+/* NNNNNNNN.seg */
 static bool segment_name(const char *name, uint64_t *out_number)
 {
-    unsigned long long n;
-    int used = 0;
+    uint64_t n = 0;
+    int i = 0;
 
-    if (sscanf(name, "%8llu.seg%n", &n, &used) != 1 || used != 12 || name[used]) return false;
+    for (; i < 8 && name[i] >= '0' && name[i] <= '9'; i++) n = n * 10 + (uint64_t)(name[i] - '0');
     *out_number = n;
-    return true;
+    return i == 8 && strcmp(name + i, ".seg") == 0;
 }
 
 static int add_segment(struct weir__log *log, const struct weir__segment_header *h,

@@ -139,7 +139,7 @@ int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, str
 
     if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     weir__heads_encode(log->durable_heads, log->o.partitions, heads);
-    to = heads + log->o.partitions * WEIR__HEAD_BYTES;
+    to = heads + (size_t)log->o.partitions * WEIR__HEAD_BYTES;
     for (uint32_t i = 0; i < log->producers.count; i++, to += WEIR__PRODUCER_BYTES)
         weir__producer_encode(&log->producers.at[i], to);
     seg->h.epoch = log->epoch;

@@ -134,7 +134,7 @@ int weir__segment_read_header(struct weir__file *f, uint64_t hub_id, uint32_t pa
     *out_bad_copies = 0;
     if (!block) return weir__fail(err, WEIR_ENOMEM, "reading segment header: out of memory");
     rc = f->ops->size(f, &bytes, err);
-    if (rc == 0 && bytes < 2 * HEADER_BYTES)
+    if (rc == 0 && bytes < 2 * (uint64_t)HEADER_BYTES)
         rc = weir__fail(err, WEIR_ECORRUPT, "segment file is only %llu bytes long",
                         (unsigned long long)bytes);
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
@@ -153,7 +153,7 @@ static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
                         struct weir__producers *producers, struct weir_error *err)
 {
     uint32_t count = (h->heads_bytes - partitions * WEIR__HEAD_BYTES) / WEIR__PRODUCER_BYTES;
-    const uint8_t *from = at + partitions * WEIR__HEAD_BYTES;
+    const uint8_t *from = at + (size_t)partitions * WEIR__HEAD_BYTES;
 
     weir__heads_decode(at, partitions, out);
     for (uint32_t i = 0; producers && i < count; i++, from += WEIR__PRODUCER_BYTES) {
