@@ -1,0 +1,14 @@
+#!/bin/bash
+# 20-crash-matrix - power is lost before every outside call of a workload, in every way that a disk
+# may forget, tear and reorder: at least 10,000 distinct disks, each opened and read back. Leaving
+# out one of the three things that durability rests on must be noticed. Then faults at every call,
+# and real writers on a real folder, killed.
+set -euo pipefail
+TESTS=${BUILD:?}/tests
+
+"$TESTS/log_crash_test" "${1:-20000}"
+echo
+"$TESTS/log_faults_test" 25
+echo
+"$TESTS/log_memory_test" | sed -n '/allocations/p'
+"$TESTS/log_kill_test" 100 | sed -n '/killed:/p'
