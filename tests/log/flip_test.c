@@ -4,8 +4,8 @@
  * close left it, and as a loss of power left it. Each time it must open, and every batch is either
  * served byte for byte or reported as damaged: exactly the batch that holds the bit, and no other.
  * After the loss of power the very last batch lies above the watermark and may be cut instead; and
- * where a header is unreadable nobody knows whose events it held, or how many: then numbers of every
- * partition that has nothing behind it are given up, told as damaged, and never used again.
+ * where a header is unreadable nobody knows whose events it held, or how many: then numbers of
+ * every partition that has nothing behind it are given up, told as damaged, and never used again.
  *
  *   log_flip_test       a sample
  *   log_flip_test all   every 512 bytes; prints counts */
@@ -19,11 +19,12 @@
 #include <cmocka.h>
 
 #include "support/dice.h"
+#include "support/pace.h"
 #include "support/workload.h"
 
 #define SEGMENTS_BEFORE 2
 #define BATCHES_PER_SEGMENT 40
-#define TEST_STRIDE 13 /* sectors; prime, so that every kind of place is met */
+#define TEST_STRIDE (13 * PACE) /* sectors; odd, so that every kind of place is met */
 #define INSPECT_STRIDE 16
 #define HEADER_BYTES 80u
 #define DAY_MS INT64_C(86400000)
@@ -246,7 +247,7 @@ static void flips_after_a_clean_close(void **state)
     (void)state;
     run_flips(true, TEST_STRIDE, &c);
     if (c.violations > 0) fail_msg("%s", c.first);
-    assert_in_range(c.in_batches, 10, c.flips);
+    if (PACE == 1) assert_in_range(c.in_batches, 10, c.flips);
     assert_int_equal(c.reported, c.in_batches);
 }
 
@@ -257,7 +258,7 @@ static void flips_after_a_loss_of_power(void **state)
     (void)state;
     run_flips(false, TEST_STRIDE, &c);
     if (c.violations > 0) fail_msg("%s", c.first);
-    assert_in_range(c.in_batches, 10, c.flips);
+    if (PACE == 1) assert_in_range(c.in_batches, 10, c.flips);
 }
 
 /* ---- as a program ---- */

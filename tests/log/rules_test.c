@@ -152,15 +152,10 @@ static void cut_power(struct simfs *disk, enum simfs_call kind, bool entering, v
 /* Comes up again on what the cut left. */
 static void come_up(struct workload *w, struct cut *c)
 {
-    struct weir_error err = {0};
-
     assert_non_null(c->left);
     simfs_hook(w->disk, NULL, NULL);
-    workload_close(w);
-    simfs_free(w->disk);
-    w->disk = c->left;
-    if (workload_open(w, &err) != 0) fail_msg("%s", err.text);
-    history_check(w->history, w->log, true);
+    workload_adopt(w, c->left);
+    assert_non_null(w->log);
 }
 
 static void flush_into_cut(struct workload *w, enum simfs_keep keep, uint64_t n)

@@ -1,6 +1,6 @@
-/* threads_test.c - a log with its own threads, on the machine's file system: appenders that wait and
- * appenders that do not, readers at the tail and readers from the start, retention underneath.
- * Meant for the thread sanitizer as well. */
+/* threads_test.c - a log with its own threads, on the machine's file system: appenders that wait
+ * and appenders that do not, readers at the tail and from the start, retention underneath. Meant
+ * for the thread sanitizer as well. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,4 +11,4 @@ echo
 "$TESTS/log_faults_test" 25
 echo
 "$TESTS/log_memory_test" | sed -n '/allocations/p'
-"$TESTS/log_kill_test" 100 | sed -n '/killed:/p'
+"$TESTS/log_kill_test" 60 | sed -n '/killed:/p'

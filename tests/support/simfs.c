@@ -1,4 +1,4 @@
-/* simfs.c - the operations of log/fs.h on a simulated disk, its faults, and the test's own hands. */
+/* simfs.c - the operations of log/fs.h on a simulated disk, and what becomes of failing ones. */
 #include "support/simfs.h"
 
 #include <assert.h>
@@ -152,7 +152,7 @@ static uint64_t blocks_of(uint64_t size)
     return weir__round_up(size, WEIR__FS_BLOCK);
 }
 
-static uint64_t used_bytes(const struct simfs *s)
+uint64_t simfs__used(const struct simfs *s)
 {
     uint64_t used = 0;
 
@@ -203,16 +203,16 @@ static void forget_behind(struct simfs *s, struct node *n)
         if (n->newest[i] > 0 || (i < n->disk.count && n->disk.at[i])) push_version(s, n, i, NULL);
 }
 
-/* A new size, as a version of its own. */
-static int set_size(struct simfs *s, struct node *n, uint64_t size, struct weir_error *err)
+int simfs__set_size(struct simfs *s, struct node *n, uint64_t size, struct weir_error *err)
 {
     uint64_t more =
         blocks_of(size) > blocks_of(n->now.size) ? blocks_of(size) - blocks_of(n->now.size) : 0;
     bool shorter = size < n->now.size;
 
     if (size == n->now.size) return 0;
-    if (s->capacity > 0 && more > 0 && used_bytes(s) + more > s->capacity)
+    if (s->capacity > 0 && more > 0 && simfs__used(s) + more > s->capacity)
         return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
+    track_sectors(n); /* those that go and those that come */
     simfs__image_resize(&n->now, size);
     track_sectors(n);
     if (shorter) forget_behind(s, n);
@@ -249,7 +249,7 @@ static int write_parts(struct sim_file *f, const struct weir__bytes *parts, int 
 
     for (int i = 0; i < count; i++) end += parts[i].len;
     if (end - at > limit) end = at + limit;
-    rc = end > f->node->now.size ? set_size(f->fs, f->node, end, err) : 0;
+    rc = end > f->node->now.size ? simfs__set_size(f->fs, f->node, end, err) : 0;
     for (int i = 0; i < count && rc == 0 && at < end; i++) {
         struct weir__bytes part = parts[i];
 
@@ -289,7 +289,7 @@ static int write_file(struct weir__file *file, const struct weir__bytes *parts, 
     return end_call(f->fs, SIMFS_WRITE, rc);
 }
 
-/* Some of what waited has reached the disk, the rest never will, and the cache calls it all clean. */
+/* Some of what waited has reached the disk, the rest never will; the cache calls it all clean. */
 static void fail_sync(struct simfs *s, struct node *n)
 {
     uint64_t dice = s->fault.seed;
@@ -326,7 +326,7 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
     int rc = begin_call(f->fs, SIMFS_ALLOCATE, &struck, err);
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
-    if (rc == 0) rc = set_size(f->fs, f->node, size, err);
+    if (rc == 0) rc = simfs__set_size(f->fs, f->node, size, err);
     return end_call(f->fs, SIMFS_ALLOCATE, rc);
 }
 
@@ -380,7 +380,7 @@ static const char *dir_of(const char *path)
     return strcmp(path, ".") == 0 ? "" : path;
 }
 
-static bool is_dir(struct simfs *s, const char *path, size_t len)
+bool simfs__is_dir(struct simfs *s, const char *path, size_t len)
 {
     char *name;
     struct entry *e;
@@ -405,7 +405,7 @@ static int fail_missing(struct weir_error *err, const char *path)
     return weir__fail(err, WEIR_ENOTFOUND, "%s: no such file or folder", path);
 }
 
-static struct node *add_node(struct simfs *s, const char *path, bool dir)
+struct node *simfs__add_node(struct simfs *s, const char *path, bool dir)
 {
     struct node *n = simfs__node_new(s, dir);
 
@@ -427,8 +427,8 @@ static int find_node(struct simfs *s, const char *path, unsigned flags, struct n
     if (there && flags & WEIR__FS_LOCK && e->now->locked)
         return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by process 4242", path);
     if (!there && !(flags & (WEIR__FS_CREATE | WEIR__FS_LOCK))) return fail_missing(err, path);
-    if (!is_dir(s, path, simfs__parent_len(path))) return fail_missing(err, path);
-    *out = there ? e->now : add_node(s, path, false);
+    if (!simfs__is_dir(s, path, simfs__parent_len(path))) return fail_missing(err, path);
+    *out = there ? e->now : simfs__add_node(s, path, false);
     return 0;
 }
 
@@ -436,7 +436,7 @@ static void lock_node(struct simfs *s, struct node *n)
 {
     n->is_lock = true;
     n->locked = true;
-    if (set_size(s, n, sizeof PID_TEXT - 1, NULL) == 0)
+    if (simfs__set_size(s, n, sizeof PID_TEXT - 1, NULL) == 0)
         simfs__image_write(&n->now, PID_TEXT, sizeof PID_TEXT - 1, 0);
     simfs__node_clean(n);
 }
@@ -475,7 +475,7 @@ static int list_dir(struct weir__fs *fs, const char *path, weir__fs_name_fn fn, 
     bool struck;
     int rc = begin_call(s, SIMFS_LIST, &struck, err);
 
-    if (rc == 0 && !is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
+    if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
     for (size_t i = 0; i < s->entries_count && rc == 0; i++) {
         struct entry *e = &s->entries[(i + s->calls_total) % s->entries_count];
         const char *name = e->path + strlen(dir) + (*dir ? 1 : 0);
@@ -519,8 +519,8 @@ static int make_dir(struct weir__fs *fs, const char *path, struct weir_error *er
 
     e = simfs__entry_find(s, path);
     if (rc == 0 && e && e->now) rc = weir__fail(err, WEIR_EEXIST, "%s: it exists already", path);
-    if (rc == 0 && !is_dir(s, path, simfs__parent_len(path))) rc = fail_missing(err, path);
-    if (rc == 0) add_node(s, path, true);
+    if (rc == 0 && !simfs__is_dir(s, path, simfs__parent_len(path))) rc = fail_missing(err, path);
+    if (rc == 0) simfs__add_node(s, path, true);
     return end_call(s, SIMFS_MAKE_DIR, rc);
 }
 
@@ -531,7 +531,7 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     bool struck;
     int rc = begin_call(s, SIMFS_SYNC_DIR, &struck, err);
 
-    if (rc == 0 && !is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
+    if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
     for (size_t i = 0; i < s->entries_count && rc == 0; i++)
         if (is_child(s->entries[i].path, dir)) simfs__entry_settle(s, &s->entries[i]);
     return end_call(s, SIMFS_SYNC_DIR, rc);
@@ -545,204 +545,3 @@ static const struct weir__fs_ops fs_ops = {
     .make_dir = make_dir,
     .sync_dir = sync_dir,
 };
-
-/* ---- watching and failing ---- */
-
-void simfs_hook(struct simfs *s, simfs_hook_fn fn, void *user)
-{
-    s->hook = fn;
-    s->hook_user = user;
-}
-
-void simfs_hook_copy(struct simfs *to, const struct simfs *from)
-{
-    simfs_hook(to, from->hook, from->hook_user);
-}
-
-uint64_t simfs_calls(struct simfs *s, unsigned kinds)
-{
-    uint64_t sum = 0;
-
-    weir__mutex_lock(&s->lock);
-    for (unsigned i = 0; i < sizeof s->calls / sizeof s->calls[0]; i++)
-        if (kinds & (1u << i)) sum += s->calls[i];
-    weir__mutex_unlock(&s->lock);
-    return sum;
-}
-
-int simfs_open_files(struct simfs *s)
-{
-    int count;
-
-    weir__mutex_lock(&s->lock);
-    count = s->open_files;
-    weir__mutex_unlock(&s->lock);
-    return count;
-}
-
-void simfs_stop(struct simfs *s, uint64_t at)
-{
-    weir__mutex_lock(&s->lock);
-    s->stop_at = at;
-    weir__mutex_unlock(&s->lock);
-}
-
-void simfs_fail(struct simfs *s, const struct simfs_fault *fault)
-{
-    weir__mutex_lock(&s->lock);
-    s->fault = fault ? *fault : (struct simfs_fault){0};
-    s->fault_calls = 0;
-    s->fault_struck = false;
-    weir__mutex_unlock(&s->lock);
-}
-
-bool simfs_failed(struct simfs *s)
-{
-    bool struck;
-
-    weir__mutex_lock(&s->lock);
-    struck = s->fault_struck;
-    weir__mutex_unlock(&s->lock);
-    return struck;
-}
-
-void simfs_capacity(struct simfs *s, uint64_t bytes)
-{
-    weir__mutex_lock(&s->lock);
-    s->capacity = bytes;
-    weir__mutex_unlock(&s->lock);
-}
-
-uint64_t simfs_used(struct simfs *s)
-{
-    uint64_t used;
-
-    weir__mutex_lock(&s->lock);
-    used = used_bytes(s);
-    weir__mutex_unlock(&s->lock);
-    return used;
-}
-
-/* ---- hands ---- */
-
-static struct node *node_at(struct simfs *s, const char *path)
-{
-    struct entry *e = simfs__entry_find(s, path);
-
-    return e && e->now && !e->now->is_dir ? e->now : NULL;
-}
-
-static void put_dirs(struct simfs *s, const char *path)
-{
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        size_t len = (size_t)(slash - path);
-        char *dir = simfs__alloc(len + 1);
-
-        memcpy(dir, path, len);
-        if (len > 0 && !is_dir(s, dir, len)) {
-            add_node(s, dir, true);
-            simfs__entry_settle(s, simfs__entry(s, dir));
-        }
-        free(dir);
-    }
-}
-
-void simfs_put(struct simfs *s, const char *path, const void *at, size_t len)
-{
-    struct node *n;
-
-    weir__mutex_lock(&s->lock);
-    put_dirs(s, path);
-    n = node_at(s, path);
-    if (!n) n = add_node(s, path, false);
-    simfs__entry_settle(s, simfs__entry(s, path));
-    simfs__node_clean(n);
-    simfs__image_resize(&n->now, 0);
-    set_size(s, n, len, NULL);
-    simfs__image_write(&n->now, at, len, 0);
-    simfs__node_clean(n);
-    simfs__image_copy(&n->disk, &n->now);
-    weir__mutex_unlock(&s->lock);
-}
-
-long simfs_peek(struct simfs *s, const char *path, void *to, size_t len, uint64_t at)
-{
-    struct node *n;
-    long got = -1;
-
-    weir__mutex_lock(&s->lock);
-    n = node_at(s, path);
-    if (n) got = (long)simfs__image_read(&n->now, to, len, at);
-    weir__mutex_unlock(&s->lock);
-    return got;
-}
-
-void simfs_poke(struct simfs *s, const char *path, const void *from, size_t len, uint64_t at)
-{
-    struct node *n;
-
-    weir__mutex_lock(&s->lock);
-    n = node_at(s, path);
-    assert(n);
-    simfs__image_write(&n->now, from, len, at);
-    if (at + len <= n->disk.size) simfs__image_write(&n->disk, from, len, at);
-    weir__mutex_unlock(&s->lock);
-}
-
-void simfs_flip(struct simfs *s, const char *path, uint64_t bit)
-{
-    uint8_t byte = 0;
-    long got = simfs_peek(s, path, &byte, 1, bit / 8);
-
-    assert(got == 1);
-    (void)got;
-    byte = (uint8_t)(byte ^ (1u << (bit % 8)));
-    simfs_poke(s, path, &byte, 1, bit / 8);
-}
-
-const char *simfs_path(struct simfs *s, size_t index)
-{
-    const char *path = NULL;
-
-    weir__mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->entries_count && !path; i++)
-        if (s->entries[i].now && !s->entries[i].now->is_dir && index-- == 0)
-            path = s->entries[i].path;
-    weir__mutex_unlock(&s->lock);
-    return path;
-}
-
-uint64_t simfs_size(struct simfs *s, const char *path)
-{
-    struct node *n;
-    uint64_t size;
-
-    weir__mutex_lock(&s->lock);
-    n = node_at(s, path);
-    size = n ? n->now.size : 0;
-    weir__mutex_unlock(&s->lock);
-    return size;
-}
-
-/* ---- clock ---- */
-
-static int64_t wall_ms(void *self)
-{
-    return ((struct simclock *)self)->wall_ms;
-}
-
-static int64_t mono_ms(void *self)
-{
-    return ((struct simclock *)self)->mono_ms;
-}
-
-struct weir__clock simclock(struct simclock *clock)
-{
-    return (struct weir__clock){.wall_ms = wall_ms, .mono_ms = mono_ms, .self = clock};
-}
-
-void simclock_pass(struct simclock *clock, int64_t ms)
-{
-    clock->wall_ms += ms;
-    clock->mono_ms += ms;
-}

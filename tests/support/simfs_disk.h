@@ -1,4 +1,4 @@
-/* simfs_disk.h - what a simulated disk is made of; for simfs.c and simfs_crash.c only.
+/* simfs_disk.h - what a simulated disk is made of; for the files of simfs only.
  *
  *   entry   a path, what it names now, what it names on disk, and every name it had in between
  *   node    a file or folder: its bytes now, its bytes on disk, and every unsynced version of each
@@ -110,6 +110,13 @@ struct entry *simfs__entry(struct simfs *, const char *path);
 struct entry *simfs__entry_find(struct simfs *, const char *path); /* or NULL */
 void simfs__entry_set(struct simfs *, struct entry *, struct node *now);
 void simfs__entry_settle(struct simfs *, struct entry *);
+
+/* simfs.c; the lock is held */
+int simfs__set_size(struct simfs *, struct node *, uint64_t size,
+                    struct weir_error *); /* unsynced */
+struct node *simfs__add_node(struct simfs *, const char *path, bool is_dir);
+bool simfs__is_dir(struct simfs *, const char *path, size_t len);
+uint64_t simfs__used(const struct simfs *);
 
 /* Length of the folder part of a path; 0: the root. */
 size_t simfs__parent_len(const char *path);

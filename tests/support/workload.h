@@ -1,8 +1,7 @@
 /* workload.h - a log on a simulated disk, and a seeded run of everything one can do to it.
  *
  * Appends of all sizes, waited for or not, with and without producers; flushes, upkeep, time that
- * passes and jumps, rolls, retention, recycling, closing and reopening, losses of power. What came
- * of it stands in the history. Without threads: the same seed makes the same calls. */
+ * passes and jumps, rolls, retention, recycling, closing and reopening. What came of it stands in the history. Without threads: the same seed makes the same calls. */
 #ifndef WEIR_SUPPORT_WORKLOAD_H
 #define WEIR_SUPPORT_WORKLOAD_H
 
@@ -20,7 +19,6 @@ struct workload {
     uint64_t dice;
     int64_t latest_ms; /* that the wall clock ever showed */
     bool created;      /* weir__log_create has returned 0 */
-    bool power_cuts;   /* the run may lose power by itself */
     bool small;        /* small batches only: more of them fit, nothing rolls */
     bool aligned;      /* batches of whole blocks: what is written ends where a ghost may begin */
 };
@@ -36,8 +34,12 @@ int workload_close(struct workload *);
 /* One thing, chosen by the dice. Returns what the log said: not 0 is for the caller to judge. */
 int workload_step(struct workload *);
 
-/* The machine loses power and comes up again on what the disk kept, the log is opened and settled
- * with its history. Failure to open counts as a violation. The hook goes along. */
+/* The machine loses power and comes up again on what the disk kept; the log is opened and settled
+ * with its history. Failure to open is a violation, unless the history allows for failures. The
+ * hook goes along. */
 void workload_crash(struct workload *, enum simfs_keep, uint64_t n);
+
+/* The same on a disk that a loss of power left earlier; taken. */
+void workload_adopt(struct workload *, struct simfs *left);
 
 #endif
