@@ -116,11 +116,14 @@ static int run_floor(void *self, struct weir__bench_run *run, struct weir_error 
     return flood(t, t->arena->floor, t->task->bytes / t->arena->haste, run, err);
 }
 
-static int run_fresh(void *self, struct weir__bench_run *run, struct weir_error *err)
+/* A subject that is made for one run. */
+static int run_once(struct weir__trial *t, const struct weir__subject_ops *ops,
+                    struct weir__bench_run *run, struct weir_error *err)
 {
-    struct weir__trial *t = self;
-    struct weir__subject_options options = {.dir = t->dir, .partitions = t->partitions};
-    int rc = t->task->subject->open(&t->subject, &options, err), closed;
+    struct weir__subject_options options = {.dir = t->dir,
+                                            .partitions = t->partitions,
+                                            .unwritten = true};
+    int rc = ops->open(&t->subject, &options, err), closed;
 
     if (rc != 0) return rc;
     rc = flood(t, t->subject, t->task->bytes / t->arena->haste, run, err);
@@ -128,6 +131,18 @@ static int run_fresh(void *self, struct weir__bench_run *run, struct weir_error 
     t->subject = NULL;
     weir__place_remove(t->dir);
     return rc == 0 ? closed : rc;
+}
+
+static int run_fresh(void *self, struct weir__bench_run *run, struct weir_error *err)
+{
+    struct weir__trial *t = self;
+
+    return run_once(t, t->task->subject, run, err);
+}
+
+static int run_floor_fresh(void *self, struct weir__bench_run *run, struct weir_error *err)
+{
+    return run_once(self, &weir__subject_floor, run, err);
 }
 
 /* Opens the subject and fills it until its segments go round. */
@@ -242,6 +257,7 @@ const struct weir__contestant weir__contestant_raw_sync_buffered = {"buffered", 
                                                                     sync_buffered};
 const struct weir__contestant weir__contestant_raw_read = {"raw", NULL, read_raw};
 const struct weir__contestant weir__contestant_floor = {"floor", NULL, run_floor};
+const struct weir__contestant weir__contestant_floor_fresh = {"floor", NULL, run_floor_fresh};
 const struct weir__contestant weir__contestant_fresh = {"fresh", NULL, run_fresh};
 const struct weir__contestant weir__contestant_hot = {"hot", begin_recycled, run_hot};
 const struct weir__contestant weir__contestant_cold = {"cold", begin_recycled, run_cold};

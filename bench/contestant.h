@@ -55,7 +55,9 @@ extern const struct weir__contestant weir__contestant_raw_sync;
 extern const struct weir__contestant weir__contestant_raw_sync_buffered;
 extern const struct weir__contestant weir__contestant_raw_read; /* buffered, sequential, cold */
 
-extern const struct weir__contestant weir__contestant_floor; /* the task's load on the floor */
+/* The task's load on the floor; fresh: on blocks that were never written, one pass. */
+extern const struct weir__contestant weir__contestant_floor;
+extern const struct weir__contestant weir__contestant_floor_fresh;
 
 /* The task's load on its subject. Fresh: a new folder each time, no block was written before. Hot:
  * on recycled segments whose old bytes are in the page cache, as readers leave them. Cold: on

@@ -24,7 +24,7 @@
 #include "bench/subject.h"
 
 #define RING_BYTES (16u << 20)
-#define FILE_BYTES (256u << 20)
+#define FILE_BYTES (512u << 20) /* more than a run writes: fresh blocks stay fresh all along */
 #define GROUP_BYTES_MAX                                                                            \
     (1u << 20) /* more gains nothing: the disk is as fast, and the sender waits */
 #define BLOCK_BYTES 4096u
@@ -208,18 +208,23 @@ static int send_wait(struct weir__subject *subject, const struct weir__parcel *p
 
 /* ---- life ---- */
 
-/* Writes the file once from end to end, so that every later write goes over written blocks. */
-static int make_file(struct floor *f, const char *dir, struct weir_error *err)
+/* Reserves the file, and writes it once from end to end unless the first pass over it is what is to
+ * be measured. */
+static int make_file(struct floor *f, const struct weir__subject_options *options,
+                     struct weir_error *err)
 {
     char path[WEIR__PLACE_PATH_BYTES];
+    int errnum;
 
-    if (mkdir(dir, 0700) != 0) return weir__fail_errno(err, errno, "mkdir");
-    if (snprintf(path, sizeof path, "%s/floor", dir) >= (int)sizeof path)
+    if (mkdir(options->dir, 0700) != 0) return weir__fail_errno(err, errno, "mkdir");
+    if (snprintf(path, sizeof path, "%s/floor", options->dir) >= (int)sizeof path)
         return weir__fail(err, WEIR_ELIMIT, "the path is too long");
     f->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (f->fd < 0) return weir__fail_errno(err, errno, "open");
+    errnum = posix_fallocate(f->fd, 0, FILE_BYTES);
+    if (errnum != 0) return weir__fail_errno(err, errnum, "fallocate");
     (void)fcntl(f->fd, F_SETFL, O_DIRECT); /* where the file system can */
-    for (uint64_t at = 0; at < FILE_BYTES; at += RING_BYTES)
+    for (uint64_t at = 0; at < FILE_BYTES && !options->unwritten; at += RING_BYTES)
         if (pwrite(f->fd, f->ring, RING_BYTES, (off_t)at) != (ssize_t)RING_BYTES)
             return weir__fail_errno(err, errno, "pwrite");
     if (fsync(f->fd) != 0) return weir__fail_errno(err, errno, "fsync");
@@ -268,7 +273,7 @@ static int open_floor(struct weir__subject **out, const struct weir__subject_opt
     }
     memset(f->ring, 0, RING_BYTES);
     memset(f->last, 0, BLOCK_BYTES);
-    rc = make_file(f, options->dir, err);
+    rc = make_file(f, options, err);
     if (rc == 0) rc = weir__thread_start(&f->committer, "floor", commit, f, err);
     if (rc != 0) {
         close_floor(&f->base, NULL);

@@ -75,7 +75,7 @@ static void print_text(struct weir__report *r, const struct weir__report_case *c
     else if (goal->kind != WEIR__GOAL_NONE)
         snprintf(wish, sizeof wish, "%s %s", kinds[goal->kind].at_least ? ">=" : "<=",
                  format_value(value, goal->value, goal->metric));
-    fprintf(r->out, "%-16s %-40s %14s   %-24s %-18s %-16s %-5s %4.0f %%\n", c->name, c->text, ours,
+    fprintf(r->out, "%-16s %-40s %14s   %-24s %-18s %-18s %-5s %4.0f %%\n", c->name, c->text, ours,
             beside, ratio, wish,
             goal->kind == WEIR__GOAL_NONE ? ""
             : met                         ? "ok"
@@ -192,7 +192,7 @@ void weir__report_head(struct weir__report *r, uint32_t rounds)
             "decimal. Ratio: median (lowest-highest) of ours to its neighbour in time. CPU of all\n"
             "threads. What was written was on disk (fdatasync). Right: CPU that others used.\n\n",
             rounds);
-    fprintf(r->out, "%-16s %-40s %14s   %-24s %-18s %-16s\n", "case", "", "ours", "beside it",
+    fprintf(r->out, "%-16s %-40s %14s   %-24s %-18s %-18s\n", "case", "", "ours", "beside it",
             "ratio", "goal");
 }
 

@@ -34,7 +34,8 @@ void weir__window_done(struct weir__window *, uint32_t batches, int rc);
 
 struct weir__subject_options {
     const char *dir;
-    bool existing; /* log and hub: it is there already; else open makes it */
+    bool existing;  /* log and hub: it is there already; else open makes it */
+    bool unwritten; /* floor: on blocks that are reserved, but were never written before */
     uint32_t partitions;
     uint64_t segment_bytes; /* 0: the default */
     uint64_t retain_bytes;  /* 0: no limit */

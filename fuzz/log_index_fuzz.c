@@ -21,8 +21,8 @@
 #define PATH "segment"
 #define MAGIC 0x58444957u
 #define TRAILER_USED 48u
-#define FOLDER_ENTRY 16u
-#define CHUNK_HEADER 40u
+#define FOLDER_ENTRY UINT64_C(16)
+#define CHUNK_HEADER UINT64_C(40)
 #define CHUNKS_MAX 4096u
 
 /* The file: the input from its beginning on, then its last bytes once more as the trailer. */
@@ -53,8 +53,8 @@ static uint32_t crc_stamped(const void *at, size_t len, const void *more, size_t
 
 static void fix_chunk(uint8_t *file, size_t size, uint64_t headers, uint32_t count, uint32_t i)
 {
-    uint8_t *h = file + headers + (uint64_t)i * CHUNK_HEADER;
-    uint64_t entries = headers + (uint64_t)count * CHUNK_HEADER + weir__load32(h + 24);
+    uint8_t *h = file + headers + i * CHUNK_HEADER;
+    uint64_t entries = headers + count * CHUNK_HEADER + weir__load32(h + 24);
     uint16_t bytes = weir__load16(h + 30);
 
     if (entries + bytes <= size) weir__store32(h + 32, weir__crc32c(0, file + entries, bytes));

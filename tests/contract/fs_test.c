@@ -13,6 +13,8 @@
 #include "support/simfs.h"
 #include "support/tempdir.h"
 
+#define BLOCK ((uint64_t)WEIR__FS_BLOCK)
+
 struct world {
     struct weir__fs *fs;
     struct simfs *sim;
@@ -175,24 +177,24 @@ static void direct_and_buffered_agree(void **state)
     struct world *w = *state;
     struct weir__file *direct = open_ok(w, "f", WEIR__FS_CREATE | WEIR__FS_DIRECT);
     struct weir__file *plain = open_ok(w, "f", WEIR__FS_READ_ONLY);
-    size_t len = 4 * WEIR__FS_BLOCK;
-    uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, len), *to = aligned_alloc(WEIR__FS_BLOCK, len);
+    size_t len = 4 * BLOCK;
+    uint8_t *at = aligned_alloc(BLOCK, len), *to = aligned_alloc(BLOCK, len);
 
     assert_true(at && to);
     for (size_t i = 0; i < len; i++) at[i] = (uint8_t)(i * 31 + i / 512);
-    assert_int_equal(direct->ops->allocate(direct, 8 * WEIR__FS_BLOCK, NULL), 0);
-    write_ok(direct, at, len, WEIR__FS_BLOCK);
-    assert_int_equal(read_ok(plain, to, len, WEIR__FS_BLOCK), len);
+    assert_int_equal(direct->ops->allocate(direct, 8 * BLOCK, NULL), 0);
+    write_ok(direct, at, len, BLOCK);
+    assert_int_equal(read_ok(plain, to, len, BLOCK), len);
     assert_memory_equal(to, at, len);
     assert_int_equal(direct->ops->sync(direct, NULL), 0);
     memset(to, 0, len);
-    assert_int_equal(read_ok(direct, to, len, WEIR__FS_BLOCK), len);
+    assert_int_equal(read_ok(direct, to, len, BLOCK), len);
     assert_memory_equal(to, at, len);
 
     weir__file_close(direct);
     direct = open_ok(w, "f", WEIR__FS_READ_ONLY | WEIR__FS_DIRECT);
-    assert_int_equal(read_ok(direct, to, len, 6 * WEIR__FS_BLOCK), 2 * WEIR__FS_BLOCK);
-    assert_int_equal(read_ok(direct, to, len, 8 * WEIR__FS_BLOCK), 0);
+    assert_int_equal(read_ok(direct, to, len, 6 * BLOCK), 2 * BLOCK);
+    assert_int_equal(read_ok(direct, to, len, 8 * BLOCK), 0);
     weir__file_close(direct);
     weir__file_close(plain);
     free(at);
@@ -204,14 +206,14 @@ static void direct_read_of_odd_size(void **state)
 {
     struct world *w = *state;
     struct weir__file *f = open_ok(w, "f", WEIR__FS_CREATE);
-    uint8_t *to = aligned_alloc(WEIR__FS_BLOCK, 2 * WEIR__FS_BLOCK);
+    uint8_t *to = aligned_alloc(BLOCK, 2 * BLOCK);
 
     assert_non_null(to);
-    write_ok(f, "tail", 4, WEIR__FS_BLOCK);
+    write_ok(f, "tail", 4, BLOCK);
     weir__file_close(f);
     f = open_ok(w, "f", WEIR__FS_READ_ONLY | WEIR__FS_DIRECT);
-    assert_int_equal(read_ok(f, to, 2 * WEIR__FS_BLOCK, 0), WEIR__FS_BLOCK + 4);
-    assert_memory_equal(to + WEIR__FS_BLOCK, "tail", 4);
+    assert_int_equal(read_ok(f, to, 2 * BLOCK, 0), BLOCK + 4);
+    assert_memory_equal(to + BLOCK, "tail", 4);
     weir__file_close(f);
     free(to);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#define S SIMFS_SECTOR
+#define S ((uint64_t)SIMFS_SECTOR)
 
 struct world {
     struct simfs *disk;
@@ -31,13 +31,14 @@ static const char *look(struct simfs *disk)
 {
     static char text[16];
     uint64_t sectors = (simfs_size(disk, "d/f") + S - 1) / S;
-    uint8_t bytes[S];
+    char bytes[S];
 
     memset(text, 0, sizeof text);
     for (uint64_t i = 0; i < sectors; i++) {
         assert_true(simfs_peek(disk, "d/f", bytes, S, i * S) > 0);
         for (unsigned k = 1; k < S; k++) assert_int_equal(bytes[k], bytes[0]); /* never mixed */
-        text[i] = bytes[0] ? (char)bytes[0] : '-';
+        text[i] = '-';
+        if (bytes[0]) text[i] = bytes[0];
     }
     return simfs_peek(disk, "d/f", bytes, 0, 0) < 0 ? "none" : text;
 }

@@ -31,6 +31,7 @@
 #define TEST_POINTS (2000 / PACE)
 #define SABOTAGE_RUNS_MAX 40
 #define REPORT_POINTS 5000
+#define DAY_MS INT64_C(86400000)
 
 struct matrix {
     struct workload w;
@@ -284,7 +285,7 @@ static void run_matrix(struct matrix *m, uint64_t seed, unsigned sabotage, uint6
     m->w.options.sabotage = sabotage;
     m->w.small = seed % 3 == 0;
     m->w.aligned = seed % 4 == 1 || sabotage == WEIR__LOG_SKIP_EPOCH;
-    if (seed % 2 == 1) m->w.options.retain_ms = 24 * 3600 * 1000;
+    if (seed % 2 == 1) m->w.options.retain_ms = DAY_MS;
     simfs_hook(m->w.disk, lose_power, m);
     rc = workload_open(&m->w, &err);
     if (rc != 0) history_violation(m->w.history, "making the log: %s", err.text);

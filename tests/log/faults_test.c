@@ -21,6 +21,7 @@
 
 #define STEPS 25
 #define CALLS_MAX 2000
+#define RETAIN_MS INT64_C(129600000) /* a day and a half */
 #define WAIT weir__deadline_ns(20000)
 
 static const struct {
@@ -110,7 +111,7 @@ static bool survive(struct simfs_fault fault, uint64_t seed, char first[512])
 
     workload_init(&w, seed);
     w.history->may_fail = true;
-    if (seed % 2 == 1) w.options.retain_ms = 36 * 3600 * 1000;
+    if (seed % 2 == 1) w.options.retain_ms = RETAIN_MS;
     fault.seed = dice_mix(fault.at);
     simfs_fail(w.disk, &fault);
     run_workload(&w);

@@ -24,7 +24,7 @@
 
 #define SEGMENTS_BEFORE 2
 #define BATCHES_PER_SEGMENT 40
-#define TEST_STRIDE (13 * PACE) /* sectors; odd, so that every kind of place is met */
+#define TEST_STRIDE (UINT64_C(13) * PACE) /* sectors; odd, so that every kind of place is met */
 #define INSPECT_STRIDE 16
 #define HEADER_BYTES 80u
 #define DAY_MS INT64_C(86400000)

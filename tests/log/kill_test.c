@@ -80,10 +80,11 @@ static void send_ack(void *user, size_t index, const struct weir__log_receipt *r
 __attribute__((noreturn)) static void run_writer(struct history *h, const char *dir, int pipe)
 {
     struct weir__log_options o = options_of(dir);
-    struct writer w = {.pipe = pipe};
+    static struct writer w; /* the process has no other */
     struct weir__log *log = NULL;
     uint64_t sent = 0;
 
+    w.pipe = pipe;
     h->on_ack = send_ack;
     h->on_ack_user = &w;
     if (weir__log_open(&log, &o, NULL) != 0) _exit(4);
@@ -211,6 +212,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest longer[] = {cmocka_unit_test(killed_writers_at_length)};
 
     if (argc == 1) return cmocka_run_group_tests_name("kill", tests, NULL, NULL);
-    rounds_wanted = atoi(argv[1]);
+    rounds_wanted = (int)strtol(argv[1], NULL, 10);
     return cmocka_run_group_tests_name("kill", longer, NULL, NULL);
 }

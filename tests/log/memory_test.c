@@ -16,7 +16,7 @@
 
 #define STEPS 30
 #define ALLOCATIONS_MAX 20000
-#define ALLOCATION_STRIDE (PACE > 10 ? PACE : 1) /* each one where leaks are looked for */
+#define ALLOCATION_STRIDE (PACE / 10 * PACE + 1) /* 1 where leaks are looked for */
 
 /* The disk's own memory never fails. */
 static void spare_disk(struct simfs *disk, enum simfs_call kind, bool entering, void *user)

@@ -519,8 +519,8 @@ static void rule_12_a_bad_index_is_rebuilt(void **state)
         if (strcmp(other, path) == 0) end = at + weir__batch_bytes(40000);
     }
     size = simfs_size(w->disk, path);
-    for (uint64_t b = weir__round_up(end, WEIR__FS_BLOCK); b + 2 * WEIR__FS_BLOCK < size;
-         b += SIMFS_SECTOR) {
+    for (uint64_t b = weir__round_up(end, WEIR__FS_BLOCK);
+         b + WEIR__FS_BLOCK < size - WEIR__FS_BLOCK; b += SIMFS_SECTOR) {
         uint8_t zeros[SIMFS_SECTOR] = {0};
 
         simfs_poke(w->disk, path, zeros, sizeof zeros, b);

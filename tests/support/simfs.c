@@ -226,7 +226,7 @@ static void add_version(struct simfs *s, struct node *n, size_t index)
 {
     struct sector *now = n->now.at[index];
 
-    if (n->newest[index] == 0 && index < n->disk.count && n->disk.at[index] == now) return;
+    if (index < n->disk.count && n->disk.at[index] == now && n->newest[index] == 0) return;
     push_version(s, n, index, now);
 }
 

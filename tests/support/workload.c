@@ -7,8 +7,8 @@
 
 #define PARTITIONS 5u
 #define BODY_BYTES_MAX (60u << 10)
-#define HOUR_MS 3600000
-#define DAY_MS (24 * (int64_t)HOUR_MS)
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS (24 * HOUR_MS)
 #define WAIT_MS 20000
 #define PRODUCER_IDS 3u
 #define START_MS INT64_C(1700000000000)
@@ -138,7 +138,7 @@ static int do_upkeep(struct workload *w)
 
 static int do_long_pause(struct workload *w)
 {
-    simclock_pass(&w->clock, (int64_t)dice_roll(&w->dice, 2 * DAY_MS));
+    simclock_pass(&w->clock, (int64_t)dice_roll(&w->dice, (uint64_t)(2 * DAY_MS)));
     note_time(w);
     return weir__log_step(w->log, NULL);
 }
@@ -146,7 +146,7 @@ static int do_long_pause(struct workload *w)
 /* The wall clock alone jumps, either way. */
 static int do_clock_jump(struct workload *w)
 {
-    w->clock.wall_ms += (int64_t)dice_roll(&w->dice, 2 * HOUR_MS) - HOUR_MS;
+    w->clock.wall_ms += (int64_t)dice_roll(&w->dice, (uint64_t)(2 * HOUR_MS)) - HOUR_MS;
     note_time(w);
     return 0;
 }
