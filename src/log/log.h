@@ -115,7 +115,8 @@ int weir__log_append(struct weir__log *, const struct weir__log_batch *, int64_t
 int weir__log_append_wait(struct weir__log *, const struct weir__log_batch *, int64_t deadline_ns,
                           struct weir__log_receipt *out, struct weir_error *);
 
-/* Returns when everything appended before the call is durable or has failed (then the error). */
+/* Returns when everything appended before the call is durable or has failed (then the error). The
+ * last completions may still be running. */
 int weir__log_flush(struct weir__log *, int64_t deadline_ns, struct weir_error *);
 
 /* What a producer's last batch in a partition was; epoch and sequence of what may come next.
