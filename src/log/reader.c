@@ -318,13 +318,24 @@ static void ask_entries(struct weir__log_reader *r, const struct plan *p,
     }
 }
 
+/* Whether the partition's batches lie one behind another here, more or less. */
+static bool dense(const struct weir__log_reader *r)
+{
+    const struct weir__index_entry *now = entry_of(r, r->at);
+    const struct weir__index_entry *last = entry_of(r, r->chunk.count - 1);
+    uint64_t between = (r->chunk.count - 1 - r->at) * (end_of(now) - now->position);
+
+    return last->position - now->position <= between + NEAR_BYTES;
+}
+
 /* Asks for what will be read now and for what comes behind it, so that the disk works on all of it
- * at once and ahead of us. */
+ * at once and ahead of us. Where we read straight on, the kernel does that with less work. */
 static void prefetch(struct weir__log_reader *r, const struct plan *p)
 {
     uint64_t left = AHEAD_BYTES;
     struct stretch s = {0, 0};
 
+    if (dense(r)) return;
     ask_entries(r, p, &r->chunk, r->at, &s, &left);
     ask_entries(r, p, &r->ahead, 0, &s, &left);
     ask(p, &s);
