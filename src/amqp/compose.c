@@ -152,6 +152,13 @@ static uint8_t *put_bytes(uint8_t *to, const uint8_t *at, size_t len)
     return to + len;
 }
 
+/* Whether the first section comes after the annotations, so that there is nothing to look at. */
+static bool begins_late(struct weir__bytes stored)
+{
+    return stored.len > 3 && stored.at[0] == 0x00 && stored.at[1] == 0x53 && stored.at[2] >= 0x73 &&
+           stored.at[2] <= 0x78;
+}
+
 int weir__amqp_compose(struct weir__bytes stored, const struct weir__amqp_stamp *stamp, uint8_t *to,
                        size_t room, size_t *out_bytes, struct weir_error *err)
 {
@@ -167,12 +174,16 @@ int weir__amqp_compose(struct weir__bytes stored, const struct weir__amqp_stamp 
         return weir__fail(err, WEIR_EINVAL, "an offset of %zu bytes", stamp->offset.len);
     if (bound > room || bound > UINT32_MAX)
         return weir__fail(err, WEIR_ETOOBIG, "composing may need %zu bytes", bound);
-    rc = weir__amqp_message_scan_until(&m, stored, WEIR__AMQP_PROPERTIES, &rest, err);
-    if (rc != 0) return rc;
-    header = &m.section[WEIR__AMQP_HEADER];
-    at = put_bytes(at, stored.at + header->at, header->end - header->at);
+    rest = weir__amqp_cursor_of(stored);
+    map = (struct weir__amqp_value){.type = WEIR__AMQP_MAP};
+    if (!begins_late(stored)) {
+        rc = weir__amqp_message_scan_until(&m, stored, WEIR__AMQP_PROPERTIES, &rest, err);
+        if (rc != 0) return rc;
+        header = &m.section[WEIR__AMQP_HEADER];
+        at = put_bytes(at, stored.at + header->at, header->end - header->at);
+        map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
+    }
     at = put_bytes(at, stamp->delivery_annotations.at, stamp->delivery_annotations.len);
-    map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
     rc = put_annotations(&at, &map, stamp, err);
     if (rc != 0) return rc;
     at = put_bytes(at, rest.at, weir__amqp_left(&rest));

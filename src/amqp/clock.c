@@ -1,0 +1,118 @@
+/* clock.c - what time does to a connection: silence, slowness, rest.
+ *
+ * The engine knows the time of the last tick only. Where it must not be too late, for its own empty
+ * frames, it counts from the tick before it spoke; where it must not be too early, for the peer's
+ * silence, from the tick after it heard. */
+#include <stdlib.h>
+
+#include "amqp/state.h"
+
+/* A peer that wants to hear from us more often than this is not obeyed to the letter. */
+#define HEARTBEAT_MIN_MS 100
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A peer that has said nothing, or has not come to the point. Returns when it will be too late. */
+static int64_t check_silence(struct weir__amqp *e, int64_t now_ms)
+{
+    int64_t patience = (int64_t)e->o.idle_ms + e->o.idle_ms / 2;
+
+    if (e->stage < WEIR__AMQP_STAGE_LIVE) {
+        if (now_ms - e->born_ms >= e->o.handshake_ms)
+            weir__amqp_fail(e, WEIR__AMQP_COND_FORCED, "no open within %u ms", e->o.handshake_ms);
+        return e->born_ms + e->o.handshake_ms;
+    }
+    if (e->stage == WEIR__AMQP_STAGE_CLOSING) {
+        if (now_ms - e->closing_ms >= e->o.close_ms) {
+            weir__amqp_problem(e, WEIR__AMQP_COND_FORCED, "close was not answered");
+            weir__amqp_fall(e);
+        }
+        return e->closing_ms + e->o.close_ms;
+    }
+    if (now_ms - e->heard_ms >= patience)
+        weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT, "nothing was heard for %lld ms",
+                        (long long)patience);
+    return e->heard_ms + patience;
+}
+
+/* A frame that comes byte by byte. */
+static int64_t check_slowness(struct weir__amqp *e, int64_t now_ms)
+{
+    if (e->in_head == e->in_tail) return INT64_MAX;
+    if (e->stage == WEIR__AMQP_STAGE_JUDGED || weir__amqp_pending(e) > e->limits.output_bytes)
+        return INT64_MAX; /* it is we who do not read */
+    if (!e->frame_since_ms || e->frame_since != e->frames) {
+        e->frame_since = e->frames;
+        e->frame_since_ms = now_ms;
+    }
+    if (now_ms - e->frame_since_ms >= e->o.frame_ms)
+        weir__amqp_fail(e, WEIR__AMQP_COND_FORCED, "a frame took longer than %u ms", e->o.frame_ms);
+    return e->frame_since_ms + e->o.frame_ms;
+}
+
+static int64_t keep_alive(struct weir__amqp *e, int64_t now_ms)
+{
+    uint8_t frame[WEIR__AMQP_FRAME_HEAD];
+    int64_t every = (int64_t)e->peer_idle_ms * 2 / 5;
+
+    if (!e->peer_idle_ms || e->stage != WEIR__AMQP_STAGE_LIVE) return INT64_MAX;
+    if (every < HEARTBEAT_MIN_MS) every = HEARTBEAT_MIN_MS;
+    if (now_ms - e->spoke_ms >= every) {
+        weir__amqp_frame_head(frame, sizeof frame, WEIR__AMQP_FRAME_AMQP, 0);
+        if (!weir__amqp_pending(e) && weir__buf_add(&e->out, frame, sizeof frame))
+            weir__amqp_trace(e, true, frame, sizeof frame);
+        e->spoke_ms = now_ms;
+    }
+    return e->spoke_ms + every;
+}
+
+/* Buffers that nobody needs go back. */
+static int64_t take_rest(struct weir__amqp *e, int64_t now_ms, bool heard)
+{
+    bool idle_in = e->in && e->in_head == e->in_tail;
+    bool idle_out = e->out.at && !weir__amqp_pending(e) && !e->gathered_session;
+
+    if ((!idle_in && !idle_out) || e->lent) return INT64_MAX;
+    if (heard || now_ms - e->heard_ms < WEIR__AMQP_REST_MS) return e->heard_ms + WEIR__AMQP_REST_MS;
+    if (idle_out) weir__buf_fini(&e->out);
+    if (idle_out) e->out_head = e->delivering = 0;
+    if (!idle_in) return INT64_MAX;
+    free(e->in);
+    e->in = NULL;
+    e->in_head = e->in_tail = e->in_cap = 0;
+    return INT64_MAX;
+}
+
+/* Messages were assembled here; the next one may be small. */
+static void rest_links(struct weir__amqp *e)
+{
+    for (struct weir__amqp_session *s = e->sessions; s; s = s->next)
+        for (struct weir__amqp_link *l = s->links; l; l = l->next) {
+            if (l->partial || !l->buf.at) continue;
+            e->partial_bytes -= l->buf.cap;
+            weir__buf_fini(&l->buf);
+        }
+}
+
+int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
+{
+    bool heard = e->heard;
+    int64_t next;
+
+    if (!e->ticked) e->born_ms = e->spoke_ms = e->heard_ms = now_ms;
+    e->ticked = true;
+    if (heard) e->heard_ms = now_ms;
+    e->heard = false;
+    e->now_ms = now_ms;
+    if (e->stage == WEIR__AMQP_STAGE_CLOSED) return INT64_MAX;
+    next = check_silence(e, now_ms);
+    if (e->stage != WEIR__AMQP_STAGE_CLOSED) next = earlier(next, check_slowness(e, now_ms));
+    if (e->stage == WEIR__AMQP_STAGE_CLOSED) return now_ms;
+    next = earlier(next, keep_alive(e, now_ms));
+    next = earlier(next, take_rest(e, now_ms, heard));
+    if (!e->in && e->partial_bytes && !e->lent) rest_links(e);
+    return next;
+}

@@ -1,0 +1,241 @@
+/* deliver.c - transfers that go.
+ *
+ * Every frame of every message begins with the same 42 bytes, so that they can be copied and
+ * filled in without a look at the fields; all fields are written, in forms of fixed width:
+ *
+ *    0  size 4, 02 00, channel 2                         the frame's header
+ *    8  00 53 14  c0 1d 0b                               transfer, a list of eleven
+ *   14  70 handle 4                                      as the link has it
+ *   19  70 delivery-id 4
+ *   24  a0 04 delivery-tag 4                             the delivery-id once more
+ *   30  70 message-format 4
+ *   35  settled, more                                    41 or 42
+ *   37  40 40 40 40 40                                   what follows is not said
+ *
+ * A payload that needs several frames is put down in one piece and moved apart. */
+#include <assert.h>
+
+#include "amqp/state.h"
+
+#define HEAD WEIR__AMQP_TRANSFER_HEAD
+#define AT_HANDLE 15
+#define AT_ID 20
+#define AT_TAG 26
+#define AT_FORMAT 31
+#define AT_SETTLED 35
+#define AT_MORE 36
+#define CODE_TRUE 0x41
+#define CODE_FALSE 0x42
+
+static const uint8_t template[HEAD] = {
+    0,    0, 0,    0, 2, 0,    0, 0,    0x00, 0x53, 0x14, 0xc0, 0x1d, 0x0b,
+    0x70, 0, 0,    0, 0, 0x70, 0, 0,    0,    0,    0xa0, 0x04, 0,    0,
+    0,    0, 0x70, 0, 0, 0,    0, 0x42, 0x42, 0x40, 0x40, 0x40, 0x40, 0x40,
+};
+
+/* What all frames of one message share. */
+struct outgoing {
+    uint32_t id, format;
+    bool settled;
+};
+
+static inline void put_head(const struct weir__amqp_link *l, uint8_t *to, size_t payload,
+                            const struct outgoing *o, bool more)
+{
+    memcpy(to, template, 32); /* two pieces that overlap, because 42 bytes would be a call */
+    memcpy(to + HEAD - 16, template + HEAD - 16, 16);
+    weir__store_be32(to, (uint32_t)(HEAD + payload));
+    to[6] = (uint8_t)(l->s->channel >> 8);
+    to[7] = (uint8_t)l->s->channel;
+    weir__store_be32(to + AT_HANDLE, l->handle);
+    weir__store_be32(to + AT_ID, o->id);
+    weir__store_be32(to + AT_TAG, o->id);
+    weir__store_be32(to + AT_FORMAT, o->format);
+    to[AT_SETTLED] = o->settled ? CODE_TRUE : CODE_FALSE;
+    to[AT_MORE] = more ? CODE_TRUE : CODE_FALSE;
+}
+
+static inline size_t frame_payload(const struct weir__amqp_link *l)
+{
+    return l->s->e->peer_frame - HEAD;
+}
+
+static inline size_t frames_for(size_t bytes, size_t each)
+{
+    return bytes <= each ? 1 : (bytes + each - 1) / each;
+}
+
+uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
+{
+    const struct weir__amqp_session *s = l->s;
+    const struct weir__amqp *e = s->e;
+
+    if (l->role != WEIR__AMQP_SENDER || l->partial || !l->sent_attach ||
+        e->stage != WEIR__AMQP_STAGE_LIVE || !s->remote_window || !weir__amqp_ring_room(&s->out))
+        return 0;
+    return e->out.len - e->out_head < e->limits.output_bytes ? l->credit : 0;
+}
+
+/* A message that the window cannot take at once must have a place to wait in. */
+static bool fits_partly(const struct weir__amqp_link *l, size_t bytes, size_t frames)
+{
+    const struct weir__amqp *e = l->s->e;
+
+    return frames <= l->s->remote_window ||
+           bytes <= e->limits.partial_bytes - (e->partial_bytes - l->buf.cap);
+}
+
+/* What bytes of payload take with all their heads; 0 when they cannot be sent now. */
+static size_t room_for_many(const struct weir__amqp_link *l, size_t bytes)
+{
+    size_t frames = frames_for(bytes, frame_payload(l)), room;
+
+    if (__builtin_mul_overflow(frames, (size_t)HEAD, &room) ||
+        __builtin_add_overflow(room, bytes, &room) || !fits_partly(l, bytes, frames))
+        return 0;
+    return room;
+}
+
+uint8_t *weir__amqp_deliver(struct weir__amqp_link *l, size_t bytes)
+{
+    struct weir__amqp *e = l->s->e;
+    size_t room = HEAD + bytes, at;
+    uint8_t *to;
+
+    if (!weir__amqp_sendable(l)) return NULL;
+    if (__builtin_expect(bytes > frame_payload(l), 0) && !(room = room_for_many(l, bytes)))
+        return NULL;
+    if (e->out_head && e->out.len > e->out.max / 2) weir__amqp_compact(e);
+    e->delivering = at = e->out.len;
+    if (room <= e->out.cap - at && room <= e->out.max - at) return e->out.at + at + HEAD;
+    to = weir__buf_room(&e->out, room);
+    return to ? to + HEAD : NULL;
+}
+
+/* The payload lies behind the first head; the last piece is moved first. */
+static void move_apart(struct weir__amqp_link *l, uint8_t *base, size_t bytes, size_t frames,
+                       const struct outgoing *o, bool more)
+{
+    struct weir__amqp *e = l->s->e;
+    size_t each = frame_payload(l), total = frames * each < bytes ? frames * each : bytes;
+
+    for (size_t i = frames; i-- > 0;) {
+        uint8_t *to = base + i * (HEAD + each);
+        size_t len = i == frames - 1 ? total - i * each : each;
+        memmove(to + HEAD, base + HEAD + i * each, len);
+        put_head(l, to, len, o, more || i < frames - 1);
+    }
+    for (size_t i = 0; i < frames; i++)
+        weir__amqp_trace(e, true, base + i * (HEAD + each),
+                         weir__load_be32(base + i * (HEAD + each)));
+    e->out.len += frames * HEAD + total;
+}
+
+/* What the window does not take waits in the link. fits_partly has seen that it can; if there is
+ * no memory after all, half a message cannot be taken back. */
+static void keep_rest(struct weir__amqp_link *l, const uint8_t *at, size_t bytes,
+                      const struct outgoing *o)
+{
+    struct weir__amqp *e = l->s->e;
+    size_t before = l->buf.cap;
+
+    l->buf.max = e->limits.partial_bytes - (e->partial_bytes - before);
+    weir__buf_clear(&l->buf);
+    l->partial = true;
+    l->partial_id = o->id;
+    l->partial_format = o->format;
+    l->partial_settled = o->settled;
+    l->partial_size = 0;
+    l->s->rests++;
+    e->rests++;
+    if (!weir__buf_add(&l->buf, at, bytes))
+        weir__amqp_fail(e, WEIR__AMQP_COND_INTERNAL, "no memory for the rest of a message");
+    e->partial_bytes += l->buf.cap - before;
+}
+
+static void send_many(struct weir__amqp_link *l, uint8_t *base, size_t bytes,
+                      const struct outgoing *o)
+{
+    struct weir__amqp_session *s = l->s;
+    size_t each = frame_payload(l), frames = frames_for(bytes, each), now = frames;
+
+    if (now > s->remote_window) {
+        now = s->remote_window;
+        keep_rest(l, base + HEAD + now * each, bytes - now * each, o);
+        if (s->e->fallen) return;
+    }
+    move_apart(l, base, bytes, now, o, now < frames);
+    s->remote_window -= (uint32_t)now;
+    s->next_outgoing_id += (uint32_t)now;
+}
+
+uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t format,
+                              bool settled)
+{
+    struct weir__amqp_session *s = l->s;
+    struct weir__amqp *e = s->e;
+    struct outgoing o = {s->out.next, format, settled};
+    uint8_t *base = e->out.at + e->delivering;
+
+    assert(e->delivering == e->out.len && l->credit && s->remote_window);
+    weir__amqp_ring_add(&s->out, settled || l->no_outcomes ? 0 : l->handle + 1);
+    l->credit--;
+    l->delivery_count++;
+    if (__builtin_expect(bytes > frame_payload(l), 0)) {
+        send_many(l, base, bytes, &o);
+        return o.id;
+    }
+    put_head(l, base, bytes, &o, false);
+    weir__amqp_trace(e, true, base, HEAD + bytes);
+    e->out.len += HEAD + bytes;
+    s->remote_window--;
+    s->next_outgoing_id++;
+    return o.id;
+}
+
+int weir__amqp_send(struct weir__amqp_link *l, struct weir__bytes payload, uint32_t format,
+                    bool settled, uint32_t *id)
+{
+    uint8_t *to = weir__amqp_deliver(l, payload.len);
+    uint32_t given;
+
+    if (!to) return WEIR_EBUSY;
+    if (payload.len) memcpy(to, payload.at, payload.len);
+    given = weir__amqp_delivered(l, payload.len, format, settled);
+    if (id) *id = given;
+    return 0;
+}
+
+/* Sends frames of a message that was begun; true when there is nothing left of it. */
+static bool send_rest(struct weir__amqp_link *l)
+{
+    struct weir__amqp_session *s = l->s;
+    struct outgoing o = {l->partial_id, l->partial_format, l->partial_settled};
+    size_t each = frame_payload(l), left = l->buf.len - (size_t)l->partial_size;
+
+    while (left && s->remote_window) {
+        size_t len = left < each ? left : each;
+        uint8_t *to = weir__buf_room(&s->e->out, HEAD + len);
+        if (!to) return false;
+        memcpy(to + HEAD, l->buf.at + l->partial_size, len);
+        put_head(l, to, len, &o, len < left);
+        weir__amqp_trace(s->e, true, to, HEAD + len);
+        s->e->out.len += HEAD + len;
+        s->remote_window--;
+        s->next_outgoing_id++;
+        l->partial_size += len;
+        left -= len;
+    }
+    return left == 0;
+}
+
+void weir__amqp_pump(struct weir__amqp_session *s)
+{
+    for (struct weir__amqp_link *l = s->links; l && s->rests && !s->sent_end; l = l->next) {
+        if (!l->partial || l->role != WEIR__AMQP_SENDER || l->sent_detach || !send_rest(l))
+            continue;
+        l->partial = false;
+        s->rests--;
+        s->e->rests--;
+    }
+}

@@ -1,0 +1,289 @@
+/* receive.c - transfers that come.
+ *
+ * Nearly every transfer is one whole message in one frame, written in one of two usual ways: it is
+ * read here field by field and handed out where it lies. Any other form goes through the table of
+ * performatives. A message in several frames is gathered in its link; one that grows too large is
+ * counted to its end and handed out without its bytes, so that it can be rejected alone. */
+#include "amqp/state.h"
+
+struct transfer {
+    uint32_t handle, id, format;
+    bool has_id, settled, more, aborted;
+    struct weir__bytes tag, payload;
+};
+
+/* The most that the fields take in their usual forms, with a tag as long as it may be. A frame that
+ * has as many bytes can be read without asking before each: what is read too far is still within
+ * the frame, and is found out at the end. */
+#define USUAL_BYTES (12 + 3 * 5 + 2 + WEIR__AMQP_TAG_MAX + 2 + 8)
+
+/* Reads a field at p; NULL when it is written otherwise. */
+static inline const uint8_t *read_uint(const uint8_t *p, uint32_t *out)
+{
+    switch (*p) {
+    case 0x70: *out = weir__load_be32(p + 1); return p + 5;
+    case 0x52: *out = p[1]; return p + 2;
+    case 0x43: *out = 0; return p + 1;
+    default: return NULL;
+    }
+}
+
+static inline const uint8_t *read_tag(const uint8_t *p, struct weir__bytes *out)
+{
+    if (p[0] != 0xa0 || p[1] > WEIR__AMQP_TAG_MAX) return NULL;
+    *out = weir__bytes_of(p + 2, p[1]);
+    return p + 2 + p[1];
+}
+
+/* Null or false. */
+static inline bool is_unset(uint8_t code)
+{
+    return (code & ~2) == 0x40;
+}
+
+/* The same for up to five bytes, of eight that can be read. */
+static inline bool are_unset(const uint8_t *p, unsigned count)
+{
+    uint64_t mask = ((uint64_t)1 << 8 * count) - 1;
+
+    return !(((weir__load64(p) & 0xfdfdfdfdfdfdfdfd) ^ 0x4040404040404040) & mask);
+}
+
+/* The first frame of a message when it is written in the usual way, false when not. */
+static inline bool read_usual(struct weir__bytes body, struct transfer *t)
+{
+    const uint8_t *p = body.at, *end = body.at + body.len;
+    uint32_t count, size;
+
+    if (body.len < USUAL_BYTES) return false;
+    if (p[3] == 0xc0) {
+        size = p[4] - 1u;
+        count = p[5];
+        p += 6;
+    } else if (p[3] == 0xd0) {
+        size = weir__load_be32(p + 4) - 4;
+        count = weir__load_be32(p + 8);
+        p += 12;
+    } else {
+        return false;
+    }
+    if (size > (size_t)(end - p) || count < 6 || count > 11) return false;
+    end = p + size;
+    if (!(p = read_uint(p, &t->handle)) || !(p = read_uint(p, &t->id)) ||
+        !(p = read_tag(p, &t->tag)) || !(p = read_uint(p, &t->format)))
+        return false;
+    if ((p[0] != 0x41 && !is_unset(p[0])) || (p[1] != 0x41 && !is_unset(p[1]))) return false;
+    t->settled = p[0] == 0x41;
+    t->more = p[1] == 0x41;
+    p += 2;
+    if (end - p != (ptrdiff_t)count - 6 || !are_unset(p, count - 6)) return false;
+    t->has_id = true;
+    t->aborted = false;
+    t->payload = weir__bytes_of(end, (size_t)(body.at + body.len - end));
+    return true;
+}
+
+static bool read_any(struct weir__amqp *e, struct weir__bytes body, struct transfer *t)
+{
+    struct weir__amqp_cursor c = weir__amqp_cursor_of(body);
+    const struct weir__amqp_composite *f = &e->fields;
+    struct weir_error err;
+    int rc =
+        weir__amqp_composite_read(&c, WEIR__AMQP_KIND_SET(WEIR__AMQP_TRANSFER), &e->fields, &err);
+
+    if (rc != 0) {
+        weir__amqp_fail(e,
+                        rc == WEIR_EINVAL ? WEIR__AMQP_COND_INVALID_FIELD : WEIR__AMQP_COND_DECODE,
+                        "%s", err.text);
+        return false;
+    }
+    t->handle = (uint32_t)f->transfer.handle.u;
+    t->has_id = f->transfer.delivery_id.type != WEIR__AMQP_NULL;
+    t->id = (uint32_t)f->transfer.delivery_id.u;
+    t->tag = f->transfer.delivery_tag.bytes;
+    t->format = (uint32_t)f->transfer.message_format.u;
+    t->settled = f->transfer.settled.u != 0;
+    t->more = f->transfer.more.u != 0;
+    t->aborted = f->transfer.aborted.u != 0;
+    t->payload = weir__bytes_of(c.at, weir__amqp_left(&c));
+    return true;
+}
+
+/* The first frame of a message: its id must be the next, and its session and link must have room.
+ * A link that has no credit is detached, and has none from then on: what still comes for it is
+ * counted and dropped. */
+static bool begin_delivery(struct weir__amqp_link *l, const struct transfer *t,
+                           struct weir__amqp_event *ev, bool *told)
+{
+    struct weir__amqp_session *s = l->s;
+
+    if (!t->has_id || t->tag.len > WEIR__AMQP_TAG_MAX)
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
+                                       "transfer without delivery-id, or with a tag too long");
+    if (!s->in_known) s->in.low = s->in.next = t->id;
+    s->in_known = true;
+    if (t->id != s->in.next)
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
+                                       "transfer.delivery-id %u, the next is %u", t->id,
+                                       s->in.next);
+    if (!weir__amqp_ring_room(&s->in))
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_WINDOW, "more than %u unsettled",
+                                       s->in.mask + 1);
+    if (__builtin_expect(!l->credit, 0)) {
+        weir__amqp_ring_add(&s->in, 0);
+        if (!l->sent_detach)
+            *told = weir__amqp_link_fail(l, ev, WEIR__AMQP_COND_TRANSFER_LIMIT,
+                                         "a message without credit");
+        return true;
+    }
+    weir__amqp_ring_add(&s->in, !t->settled || t->more ? l->handle + 1 : 0);
+    l->credit--;
+    l->delivery_count++;
+    return true;
+}
+
+static void begin_partial(struct weir__amqp_link *l, const struct transfer *t)
+{
+    l->partial = true;
+    l->partial_settled = l->partial_too_large = false;
+    l->partial_id = t->id;
+    l->partial_format = t->format;
+    l->partial_size = 0;
+    l->tag_len = (uint8_t)t->tag.len;
+    if (t->tag.len) memcpy(l->tag, t->tag.at, t->tag.len);
+    weir__buf_clear(&l->buf);
+}
+
+/* Room for one more frame in the message, all of the connection's messages counted. */
+static bool partial_room(struct weir__amqp_link *l, size_t bytes)
+{
+    struct weir__amqp *e = l->s->e;
+    size_t others = e->partial_bytes - l->buf.cap, before = l->buf.cap;
+
+    if (others > e->limits.partial_bytes) return false;
+    l->buf.max = e->limits.partial_bytes - others;
+    if (!weir__buf_room(&l->buf, bytes)) return false;
+    e->partial_bytes += l->buf.cap - before;
+    return true;
+}
+
+static bool gather(struct weir__amqp_link *l, const struct transfer *t)
+{
+    struct weir__amqp *e = l->s->e;
+
+    l->partial_size += t->payload.len;
+    l->partial_settled |= t->settled;
+    if (l->max_message && l->partial_size > l->max_message) l->partial_too_large = true;
+    if (l->partial_too_large || l->sent_detach) return true;
+    if (!partial_room(l, t->payload.len))
+        return weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT,
+                               "more than %u bytes of messages in several frames",
+                               e->limits.partial_bytes);
+    return weir__buf_add(&l->buf, t->payload.at, t->payload.len);
+}
+
+/* When half is used, a link that keeps credit gets it back. */
+static inline void top_up(struct weir__amqp_link *l)
+{
+    if (!l->keep_credit || l->credit > l->keep_credit / 2) return;
+    if (l->drain || l->sent_detach || l->s->sent_end) return;
+    l->credit = l->keep_credit;
+    weir__amqp_flow_write(l->s, l, false);
+}
+
+static void fill_event(struct weir__amqp_event *ev, struct weir__amqp_link *l)
+{
+    ev->type = WEIR__AMQP_EVENT_TRANSFER;
+    ev->session = l->s;
+    ev->link = l;
+    ev->fields = NULL;
+}
+
+/* One more frame of a message in several: true when it was the last and may be told. */
+static bool on_part(struct weir__amqp_link *l, const struct transfer *t,
+                    struct weir__amqp_event *ev)
+{
+    struct weir__amqp_session *s = l->s;
+
+    if (t->has_id && t->id != l->partial_id)
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
+                                       "delivery %u within delivery %u", t->id, l->partial_id);
+    if (!t->aborted && !gather(l, t)) return false;
+    if (t->more && !t->aborted) return false;
+    l->partial = false;
+    if ((l->partial_settled || t->aborted) && !l->sent_detach)
+        weir__amqp_ring_clear(&s->in, l->partial_id);
+    if (t->aborted || l->sent_detach) return false;
+    fill_event(ev, l);
+    ev->delivery = (struct weir__amqp_delivery){
+        .id = l->partial_id,
+        .format = l->partial_format,
+        .settled = l->partial_settled,
+        .too_large = l->partial_too_large,
+        .tag = {l->tag, l->tag_len},
+        .payload = weir__bytes_of(l->buf.at, l->partial_too_large ? 0 : l->buf.len),
+        .size = l->partial_size};
+    return true;
+}
+
+/* A message in one frame. */
+static inline bool on_whole(struct weir__amqp_link *l, const struct transfer *t,
+                            struct weir__amqp_event *ev)
+{
+    bool too_large = l->max_message && t->payload.len > l->max_message;
+
+    if (l->sent_detach) return false;
+    fill_event(ev, l);
+    ev->delivery.id = t->id;
+    ev->delivery.format = t->format;
+    ev->delivery.settled = t->settled;
+    ev->delivery.too_large = too_large;
+    ev->delivery.tag = t->tag;
+    ev->delivery.payload = too_large ? weir__bytes_of(NULL, 0) : t->payload;
+    ev->delivery.size = t->payload.len;
+    return true;
+}
+
+static bool on_link(struct weir__amqp_link *l, const struct transfer *t,
+                    struct weir__amqp_event *ev)
+{
+    bool told = false;
+
+    if (l->role != WEIR__AMQP_RECEIVER || !l->sent_attach)
+        return weir__amqp_session_fail(l->s, WEIR__AMQP_COND_NOT_ALLOWED,
+                                       "a transfer to handle %u, which does not receive",
+                                       t->handle);
+    if (!l->partial) {
+        if (!begin_delivery(l, t, ev, &told)) return false;
+        if (t->more || t->aborted) begin_partial(l, t);
+    }
+    if (l->partial ? on_part(l, t, ev) : on_whole(l, t, ev)) told = true;
+    top_up(l);
+    return told;
+}
+
+bool weir__amqp_on_transfer(struct weir__amqp *e, uint16_t channel, struct weir__bytes body,
+                            struct weir__amqp_event *ev)
+{
+    struct weir__amqp_session *s = weir__amqp_slot(&e->theirs, channel);
+    struct weir__amqp_link *l;
+    struct transfer t;
+    bool told;
+
+    if (__builtin_expect(!s || s->sent_end, 0)) {
+        weir__amqp_session_at(e, channel); /* which fails where it must */
+        return false;
+    }
+    if (!read_usual(body, &t) && !read_any(e, body, &t)) return false;
+    if (!s->incoming_window)
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_WINDOW, "a transfer without a window");
+    s->incoming_window--;
+    s->next_incoming_id++;
+    l = weir__amqp_slot(&s->theirs, t.handle);
+    if (!l)
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_UNATTACHED, "transfer to handle %u",
+                                       t.handle);
+    told = on_link(l, &t, ev);
+    if (__builtin_expect(s->incoming_window <= s->in.mask / 2, 0)) weir__amqp_window_refill(s);
+    return told && !e->fallen;
+}

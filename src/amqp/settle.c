@@ -1,0 +1,176 @@
+/* settle.c - dispositions, both ways.
+ *
+ * The peer may speak of any range of ids, four thousand million of them in one frame. It is cut to
+ * the deliveries that exist and told to the owner as runs of those that are still unsettled, so
+ * that the work is bounded by what we remember, and no delivery is told twice. */
+#include "amqp/state.h"
+
+/* Serial numbers: whether a comes before b. */
+static bool is_before(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* Cuts first..last to [low, next); false when nothing is left. */
+static bool cut_range(const struct weir__amqp_ring *r, uint32_t *first, uint32_t *last)
+{
+    if (r->low == r->next || is_before(*last, r->low) || !is_before(*first, r->next)) return false;
+    if (is_before(*first, r->low)) *first = r->low;
+    if (!is_before(*last, r->next)) *last = r->next - 1;
+    return true;
+}
+
+static void write_disposition(struct weir__amqp_session *s, bool role, uint32_t first,
+                              uint32_t last, bool settled, const struct weir__amqp_value *state)
+{
+    struct weir__amqp_composite c;
+
+    weir__amqp_composite_init(&c, WEIR__AMQP_DISPOSITION);
+    c.disposition.role = weir__amqp_unsigned(WEIR__AMQP_BOOL, role);
+    c.disposition.first = weir__amqp_unsigned(WEIR__AMQP_UINT, first);
+    c.disposition.last = weir__amqp_unsigned(WEIR__AMQP_UINT, last);
+    c.disposition.settled = weir__amqp_unsigned(WEIR__AMQP_BOOL, settled);
+    c.disposition.state = *state;
+    weir__amqp_answer(s->e, s->channel, &c);
+}
+
+static void write_outcome(struct weir__amqp_session *s, const struct weir__amqp_settlement *m)
+{
+    uint8_t inner[1280], outer[1300];
+    struct weir__amqp_composite c;
+    struct weir__amqp_value state;
+
+    weir__amqp_composite_init(&c, m->outcome);
+    if (m->outcome == WEIR__AMQP_REJECTED)
+        c.rejected.error = weir__amqp_error_value(s->e, &m->error, inner, sizeof inner);
+    state = weir__amqp_composite_value(&c, outer, sizeof outer);
+    write_disposition(s, WEIR__AMQP_RECEIVER, m->first, m->last, m->settled, &state);
+}
+
+void weir__amqp_gathered_flush(struct weir__amqp *e)
+{
+    struct weir__amqp_session *s = e->gathered_session;
+
+    if (!s) return;
+    e->gathered_session = NULL;
+    if (!s->sent_end && e->stage == WEIR__AMQP_STAGE_LIVE) write_outcome(s, &e->gathered);
+}
+
+/* Nobody will settle what is left of a link that goes. */
+void weir__amqp_disown(struct weir__amqp_link *l)
+{
+    struct weir__amqp_ring *r = l->role == WEIR__AMQP_RECEIVER ? &l->s->in : &l->s->out;
+
+    for (uint32_t id = r->low; id != r->next; id++)
+        if (weir__amqp_ring_owner(r, id) == l->handle + 1) weir__amqp_ring_clear(r, id);
+}
+
+static void forget(struct weir__amqp_session *s, uint32_t first, uint32_t last)
+{
+    if (!cut_range(&s->in, &first, &last)) return;
+    for (uint32_t id = first; id != last + 1; id++) weir__amqp_ring_clear(&s->in, id);
+    if (s->incoming_window <= s->in.mask / 2) weir__amqp_window_refill(s);
+}
+
+void weir__amqp_settle(struct weir__amqp_link *l, uint32_t first, uint32_t last,
+                       enum weir__amqp_kind outcome, const struct weir__amqp_error *error)
+{
+    struct weir__amqp_session *s = l->s;
+    struct weir__amqp *e = s->e;
+    struct weir__amqp_settlement *g = &e->gathered;
+    bool settled = l->rcv_mode == WEIR__AMQP_RECEIVE_FIRST;
+
+    if (s->sent_end || s->told || e->stage != WEIR__AMQP_STAGE_LIVE) return;
+    if (e->gathered_session == s && g->outcome == outcome && g->settled == settled && !error &&
+        first == g->last + 1) {
+        g->last = last;
+    } else {
+        weir__amqp_gathered_flush(e);
+        *g = (struct weir__amqp_settlement){WEIR__AMQP_RECEIVER, first, last, settled, outcome,
+                                            {{0}, {0}}};
+        if (error) g->error = *error;
+        e->gathered_session = s;
+        if (error) weir__amqp_gathered_flush(e);
+    }
+    if (settled) forget(s, first, last);
+}
+
+static enum weir__amqp_kind outcome_of(const struct weir__amqp_value *state,
+                                       struct weir__amqp_error *error)
+{
+    struct weir__amqp_composite c;
+
+    *error = (struct weir__amqp_error){0};
+    if (state->type == WEIR__AMQP_NULL ||
+        weir__amqp_composite_of(state, WEIR__AMQP_OUTCOMES, &c, NULL) != 0)
+        return WEIR__AMQP_KINDS;
+    if (c.kind == WEIR__AMQP_REJECTED) *error = weir__amqp_error_read(&c.rejected.error);
+    return c.kind;
+}
+
+/* A receiver that settles second has spoken: we settle, with its own outcome, and it may forget. */
+static void settle_second(struct weir__amqp_session *s, uint32_t first, uint32_t last)
+{
+    struct weir__amqp_value state = s->e->fields.disposition.state;
+
+    if (!is_before(last, s->out.next)) last = s->out.next - 1;
+    write_disposition(s, WEIR__AMQP_SENDER, first, last, true, &state);
+}
+
+bool weir__amqp_on_disposition(struct weir__amqp *e, uint16_t channel, struct weir__amqp_event *ev)
+{
+    struct weir__amqp_session *s = weir__amqp_session_at(e, channel);
+    const struct weir__amqp_composite *f = &e->fields;
+    uint32_t first = (uint32_t)f->disposition.first.u, last = first;
+    struct weir__amqp_settlement *run = &e->run;
+
+    (void)ev;
+    if (!s) return false;
+    if (f->disposition.last.type != WEIR__AMQP_NULL) last = (uint32_t)f->disposition.last.u;
+    if (is_before(last, first))
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
+                                       "disposition from %u to %u", first, last);
+    run->role = f->disposition.role.u != 0;
+    run->settled = f->disposition.settled.u != 0;
+    run->outcome = outcome_of(&f->disposition.state, &run->error);
+    if (run->role == WEIR__AMQP_RECEIVER && !run->settled) {
+        if (run->outcome == WEIR__AMQP_KINDS) return false;
+        if (is_before(first, s->out.next)) settle_second(s, first, last);
+        run->settled = true;
+    }
+    if (!run->settled || e->fallen) return false; /* a sender that has not made up its mind */
+    if (!cut_range(run->role == WEIR__AMQP_RECEIVER ? &s->out : &s->in, &first, &last))
+        return false;
+    run->first = first;
+    run->last = last;
+    e->run_session = s;
+    return false; /* weir__amqp_run_next tells */
+}
+
+/* The next run of unsettled ids of one link in run.first..run.last; they are settled with it. What
+ * happened since the last run may have moved the ring on. */
+bool weir__amqp_run_next(struct weir__amqp *e, struct weir__amqp_event *ev)
+{
+    struct weir__amqp_session *s = e->run_session;
+    struct weir__amqp_settlement *run = &e->run;
+    struct weir__amqp_ring *r = run->role == WEIR__AMQP_RECEIVER ? &s->out : &s->in;
+    uint32_t at, end, owner;
+
+    e->run_session = NULL;
+    if (!cut_range(r, &run->first, &run->last)) return false;
+    at = run->first;
+    end = run->last + 1;
+    while (at != end && !weir__amqp_ring_owner(r, at)) at++;
+    if (at == end) return false;
+    *ev = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_SETTLE, .session = s};
+    ev->settle = *run;
+    ev->settle.first = at;
+    owner = weir__amqp_ring_owner(r, at);
+    while (at != end && weir__amqp_ring_owner(r, at) == owner) weir__amqp_ring_clear(r, at++);
+    ev->link = weir__amqp_slot(&s->ours, owner - 1);
+    ev->settle.last = at - 1;
+    run->first = at;
+    if (at != end) e->run_session = s;
+    if (r == &s->in && s->incoming_window <= s->in.mask / 2) weir__amqp_window_refill(s);
+    return true;
+}

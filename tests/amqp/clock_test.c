@@ -1,0 +1,177 @@
+/* Silence, slowness and rest, on a clock that the test turns. */
+#include "peer.h"
+
+static struct peer p;
+static struct manners manners = {.credit = 10};
+
+static void open_at(int64_t now_ms, const char *open)
+{
+    struct weir__amqp_options o = {.idle_ms = 30000};
+
+    peer_init(&p, &o, &manners);
+    weir__amqp_tick(p.side.e, now_ms);
+    peer_say_raw(&p, "'AMQP' 00 01 00 00");
+    peer_say(&p, 0, open);
+    weir__amqp_tick(p.side.e, now_ms);
+    peer_hear_header(&p, 0);
+    assert_int_equal(peer_hear(&p, WEIR__AMQP_OPEN).open.idle_time_out.u, 30000);
+    expect(&p.side, WEIR__AMQP_EVENT_OPEN);
+}
+
+/* However the ticks fall, the peer hears something at least twice in its time. */
+static void the_peer_hears_from_us_in_time(void **state)
+{
+    static const uint32_t idles[] = {30000, 60000, 1000, 240000};
+    uint64_t seed = 7;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        char open[64];
+        int64_t now = 500, next = now, last = now;
+        snprintf(open, sizeof open, "10: a1 01 'p' 40 40 40 70 %08x", idles[i]);
+        open_at(now, open);
+        for (int n = 0; n < 500; n++) {
+            uint64_t wait = next > now ? (uint64_t)(next - now) : 1;
+            now += (int64_t)(wait > 20 ? 1 + random_below(&seed, wait) : wait);
+            peer_say_raw(&p, "00000008 02 00 0000");
+            next = weir__amqp_tick(p.side.e, now);
+            if (weir__amqp_output(p.side.e).len) {
+                assert_true(now - last <= idles[i] / 2);
+                last = now;
+            }
+            p.heard_len = p.heard_at = 0;
+            peer_listen(&p);
+        }
+        assert_true(now - last <= idles[i] / 2);
+        peer_fini(&p);
+    }
+}
+
+static void a_silent_peer_is_closed(void **state)
+{
+    struct weir__amqp_composite c;
+    int64_t next;
+
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    next = weir__amqp_tick(p.side.e, 20000);
+    assert_true(next <= 46000);
+    peer_say_raw(&p, "00000008 02 00 0000"); /* heard at the latest now */
+    weir__amqp_tick(p.side.e, 40000);
+    weir__amqp_tick(p.side.e, 84999);
+    take_events(&p.side);
+    expect_nothing(&p.side);
+    weir__amqp_tick(p.side.e, 85000);
+    take_events(&p.side);
+    peer_listen(&p);
+    c = peer_hear(&p, WEIR__AMQP_CLOSE);
+    assert_condition(&c.close.error, WEIR__AMQP_COND_LIMIT);
+    expect(&p.side, WEIR__AMQP_EVENT_CLOSE);
+    peer_fini(&p);
+}
+
+static void hands_are_shaken_in_time(void **state)
+{
+    static const char *const beginnings[] = {"'A'", "'AMQP' 03 01 00 00",
+                                             "'AMQP' 00 01 00 00 00000030 02 00"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        peer_init(&p, &(struct weir__amqp_options){0}, &manners);
+        assert_int_equal(weir__amqp_tick(p.side.e, 70), 10070);
+        peer_say_raw(&p, beginnings[i]);
+        weir__amqp_tick(p.side.e, 10069);
+        take_events(&p.side);
+        expect_nothing(&p.side);
+        weir__amqp_tick(p.side.e, 10070);
+        take_events(&p.side);
+        expect(&p.side, WEIR__AMQP_EVENT_CLOSE);
+        peer_fini(&p);
+    }
+}
+
+/* One byte now and then keeps a peer alive, but not its frame. */
+static void a_frame_must_not_take_for_ever(void **state)
+{
+    int64_t now = 1000;
+
+    (void)state;
+    open_at(now, SAY_OPEN);
+    peer_say_raw(&p, "00000080 02 00 0000");
+    for (; now < 30000; now += 1000) {
+        peer_say_raw(&p, "40");
+        weir__amqp_tick(p.side.e, now);
+    }
+    take_events(&p.side);
+    expect_nothing(&p.side);
+    weir__amqp_tick(p.side.e, 31000);
+    take_events(&p.side);
+    assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->condition, WEIR__AMQP_COND_FORCED);
+    peer_fini(&p);
+}
+
+static void a_quiet_connection_gives_its_memory_back(void **state)
+{
+    size_t busy;
+
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'first'");
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 42 | 'last'");
+    busy = weir__amqp_memory(p.side.e);
+    weir__amqp_tick(p.side.e, 1500);
+    assert_int_equal(weir__amqp_memory(p.side.e), busy);
+    weir__amqp_tick(p.side.e, 2600);
+    assert_true(weir__amqp_memory(p.side.e) + 4096 < busy);
+    assert_true(weir__amqp_memory(p.side.e) < 6000);
+    peer_say(&p, 0, "14: 43 52 01 a0 01 'x' 43 42 42 | 'again'");
+    assert_int_equal(p.side.told[p.side.count - 1].sum, sum_of(weir__bytes_of("again", 5)));
+    peer_fini(&p);
+}
+
+/* An owner that cannot take a message yet keeps the event, and with it the bytes. */
+static void an_event_in_use_keeps_its_bytes(void **state)
+{
+    struct weir__amqp_event ev;
+    size_t room;
+
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_say(&p, 0, SAY_SENDER);
+    for (int parts = 1; parts <= 2; parts++) {
+        struct weir__bytes body = peer_body(parts == 1 ? "14: 43 43 a0 01 'x' 43 42 42 | 'kept'"
+                                                       : "14: 43 52 01 40 40 40 42 | 'kept'");
+        if (parts == 2) peer_say(&p, 0, "14: 43 52 01 a0 01 'x' 43 42 41");
+        uint8_t *to = weir__amqp_input(p.side.e, &room);
+        weir__amqp_frame_head(to, (uint32_t)(8 + body.len), WEIR__AMQP_FRAME_AMQP, 0);
+        memcpy(to + 8, body.at, body.len);
+        weir__amqp_received(p.side.e, 8 + body.len);
+        assert_true(weir__amqp_next(p.side.e, &ev) && ev.type == WEIR__AMQP_EVENT_TRANSFER);
+        weir__amqp_tick(p.side.e, 10000 * parts);
+        weir__amqp_tick(p.side.e, 10000 * parts + 5000);
+        weir__amqp_input(p.side.e, &room);
+        assert_int_equal(room, 0);
+        assert_bytes(ev.delivery.payload, weir__bytes_of("kept", 4));
+        assert_false(weir__amqp_next(p.side.e, &ev));
+        assert_non_null(weir__amqp_input(p.side.e, &room));
+        sample_free(body);
+    }
+    peer_fini(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_peer_hears_from_us_in_time),
+        cmocka_unit_test(a_silent_peer_is_closed),
+        cmocka_unit_test(hands_are_shaken_in_time),
+        cmocka_unit_test(a_frame_must_not_take_for_ever),
+        cmocka_unit_test(a_quiet_connection_gives_its_memory_back),
+        cmocka_unit_test(an_event_in_use_keeps_its_bytes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
