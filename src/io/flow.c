@@ -1,0 +1,146 @@
+/* flow.c - bytes between a connection's socket and its owner, each way no more in one turn than is
+ * its share. */
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "io/state.h"
+
+#define TLS_WRITE_MAX 16384 /* a write that has to be tried again may not be shorter than before */
+
+static enum weir__flow socket_read(struct weir__tcp *c, uint8_t *to, size_t room, size_t *got,
+                                   struct weir_error *err)
+{
+    ssize_t n;
+
+    do {
+        n = recv(c->fd, to, room, 0);
+    } while (n < 0 && errno == EINTR);
+    *got = n > 0 ? (size_t)n : 0;
+    if (n > 0) return WEIR__FLOW_MOVED;
+    if (n == 0) return WEIR__FLOW_ENDED;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return WEIR__FLOW_WAIT;
+    weir__fail_errno(err, errno, "read");
+    err->code = WEIR_EUNREACHABLE;
+    return WEIR__FLOW_FAILED;
+}
+
+static enum weir__flow socket_write(struct weir__tcp *c, struct weir__bytes b, size_t *put,
+                                    struct weir_error *err)
+{
+    ssize_t n;
+
+    do {
+        n = send(c->fd, b.at, b.len, MSG_NOSIGNAL);
+    } while (n < 0 && errno == EINTR);
+    *put = n > 0 ? (size_t)n : 0;
+    if (n >= 0) return WEIR__FLOW_MOVED;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return WEIR__FLOW_WAIT;
+    weir__fail_errno(err, errno, "write");
+    err->code = WEIR_EUNREACHABLE;
+    return WEIR__FLOW_FAILED;
+}
+
+static void refill_share(struct weir__tcp *c)
+{
+    if (c->turn == c->loop->turn) return;
+    c->turn = c->loop->turn;
+    c->may_read = c->may_write = WEIR__TCP_BYTES_PER_TURN;
+}
+
+/* One read into the owner's room; false when there is nothing more to do in this turn. */
+static bool read_once(struct weir__tcp *c)
+{
+    struct weir_error err;
+    size_t room = 0, got;
+    uint8_t *to = c->calls->room(c->owner, &room);
+    enum weir__flow flow;
+
+    if (!to || !room) {
+        c->paused = true;
+        return false;
+    }
+    if (room > c->may_read) room = c->may_read;
+    flow = c->tls ? weir__tls_read(c->tls, to, room, &got, &err)
+                  : socket_read(c, to, room, &got, &err);
+    if (flow == WEIR__FLOW_FAILED) weir__tcp_fail_by(c, &err);
+    if (flow == WEIR__FLOW_ENDED) {
+        c->ended = true;
+        c->calls->ended(c->owner);
+    }
+    if (flow != WEIR__FLOW_MOVED) return false;
+    c->may_read -= got;
+    c->moved_ms = weir__loop_now_ms(c->loop);
+    c->calls->received(c->owner, got);
+    return c->tls || got == room;
+}
+
+void weir__tcp_read(struct weir__tcp *c)
+{
+    bool more = true;
+
+    refill_share(c);
+    c->read_soon = false;
+    while (more && c->state == WEIR__TCP_OPEN && !c->paused && !c->ended && c->may_read)
+        more = read_once(c);
+    if (!c->may_read && c->tls && weir__tls_pending(c->tls)) c->read_soon = true;
+    weir__tcp_visit(c);
+}
+
+/* One write of the owner's output; false when there is none, or no room for it. */
+static bool write_once(struct weir__tcp *c)
+{
+    struct weir__bytes out = c->calls->output(c->owner);
+    struct weir_error err;
+    enum weir__flow flow;
+    size_t put;
+
+    c->blocked = false;
+    if (!out.len) return false;
+    if (c->tls && out.len > TLS_WRITE_MAX) out.len = TLS_WRITE_MAX;
+    if (!c->tls && out.len > c->may_write) out.len = c->may_write;
+    flow = c->tls ? weir__tls_write(c->tls, out, &put, &err) : socket_write(c, out, &put, &err);
+    if (flow == WEIR__FLOW_FAILED || flow == WEIR__FLOW_ENDED) {
+        if (flow == WEIR__FLOW_ENDED) weir__fail(&err, WEIR_EUNREACHABLE, "write: the peer left");
+        weir__tcp_fail_by(c, &err);
+        return false;
+    }
+    c->blocked = flow == WEIR__FLOW_WAIT || (!c->tls && put < out.len);
+    if (put) {
+        c->may_write -= put < c->may_write ? put : c->may_write;
+        c->moved_ms = c->stall_ms = weir__loop_now_ms(c->loop);
+        c->calls->sent(c->owner, put);
+    }
+    return !c->blocked;
+}
+
+/* Having used up its turn, a connection waits until the socket takes more, like one that is
+ * blocked: others come first. */
+void weir__tcp_write(struct weir__tcp *c)
+{
+    bool was_blocked = c->blocked, more = true;
+
+    refill_share(c);
+    if (!c->may_write) return; /* it waits already */
+    while (more && (c->state == WEIR__TCP_OPEN || c->state == WEIR__TCP_ENDING) && c->may_write)
+        more = write_once(c);
+    if (more && !c->may_write) c->blocked = true;
+    if (!c->blocked || c->state != WEIR__TCP_OPEN) return;
+    if (!was_blocked) c->stall_ms = weir__loop_now_ms(c->loop);
+    weir__tcp_arm(c);
+}
+
+void weir__tcp_discard(struct weir__tcp *c)
+{
+    uint8_t scratch[8192];
+    struct weir_error err;
+    enum weir__flow flow = WEIR__FLOW_MOVED;
+    size_t got;
+
+    while (flow == WEIR__FLOW_MOVED && c->discarded < WEIR__TCP_DISCARD_MAX) {
+        flow = socket_read(c, scratch, sizeof scratch, &got, &err);
+        c->discarded += got;
+    }
+    if (flow == WEIR__FLOW_WAIT) return;
+    c->ended = true;
+    if (flow == WEIR__FLOW_FAILED && c->state < WEIR__TCP_DRAINING) weir__tcp_fail_by(c, &err);
+}

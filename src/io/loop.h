@@ -1,0 +1,70 @@
+/* loop.h - loops: each is a thread that waits for sockets, timers and mail, and does one turn after
+ * the other:
+ *
+ *     poll     sockets that are ready are read and written
+ *     expire   timers that are due
+ *     mail     posts of other threads
+ *     turn     the owner's own step, when it gave one: everything of this turn has been read
+ *     flush    posts of this thread: output goes out here, and what is to be closed is closed
+ *
+ * Whatever lives on a loop is touched by that loop's thread only; others post. A call marked
+ * "here" must be made on the loop's own thread, and asserts that it is. */
+#ifndef WEIR_IO_LOOP_H
+#define WEIR_IO_LOOP_H
+
+#include "io/mailbox.h"
+#include "io/timer.h"
+
+/* In one turn a loop runs at most so many posts of others, and goes over its own list at most so
+ * many times; the rest follows in the next turn, without a rest between. */
+#define WEIR__LOOP_POSTS_PER_TURN 1024
+#define WEIR__LOOP_FLUSHES_PER_TURN 8
+
+#define WEIR__LOOPS_MAX 256
+
+struct weir__loop;
+struct weir__loops;
+
+/* Zero means the default. */
+struct weir__loops_options {
+    unsigned count;   /* one for each core; at most WEIR__LOOPS_MAX */
+    unsigned spin_us; /* how long an idle loop polls before it rests: 0. Waking a thread on a core
+                         that sleeps takes 25 to 30 us; spinning burns the core instead */
+    void (*turn)(void *user, struct weir__loop *); /* see above; NULL: none */
+    void *user;
+};
+
+int weir__loops_start(struct weir__loops **out, const struct weir__loops_options *,
+                      struct weir_error *);
+
+/* Closes what still lives on the loops (connections are told WEIR_ECANCELED), runs the posts that
+ * wait, and ends the threads. Not from a loop. From here on weir__loop_post says WEIR_ECLOSED.
+ * Timers that still run are forgotten. */
+void weir__loops_stop(struct weir__loops *);
+void weir__loops_free(struct weir__loops *); /* stops them first; NULL is fine */
+
+unsigned weir__loops_count(const struct weir__loops *);
+struct weir__loop *weir__loops_at(struct weir__loops *, unsigned index);
+
+unsigned weir__loop_index(const struct weir__loop *);
+bool weir__loop_here(const struct weir__loop *); /* is this its thread? */
+
+/* Runs the post on the loop, from any thread. Posting what waits already is fine. WEIR_ECLOSED: the
+ * loop has stopped and the post will never run. */
+int weir__loop_post(struct weir__loop *, struct weir__post *);
+
+/* Here: takes back a post that was given to _post or to _defer, if it still waits. */
+void weir__loop_unpost(struct weir__loop *, struct weir__post *);
+
+/* Here: runs the post at the end of this turn, without a lock. */
+void weir__loop_defer(struct weir__loop *, struct weir__post *);
+
+/* Here: milliseconds of a clock that never runs backwards, read once or twice a turn; the same
+ * clock as weir__clock's mono_ms. */
+int64_t weir__loop_now_ms(const struct weir__loop *);
+
+/* Here. at_ms is of weir__loop_now_ms. Started again, a timer moves; INT64_MAX stops it. */
+void weir__loop_timer_start(struct weir__loop *, struct weir__timer *, int64_t at_ms);
+void weir__loop_timer_stop(struct weir__loop *, struct weir__timer *);
+
+#endif

@@ -1,0 +1,307 @@
+#include "io/tcp.h"
+
+#include <openssl/ssl.h>
+#include <stdio.h>
+
+#include "echo.h"
+
+#include "certificate.h"
+
+#define MESSAGE 5000
+
+/* A client that sends one message, reads it back and ends. */
+struct caller {
+    struct weir__loops *loops;
+    struct weir__tcp_options options;
+    struct weir__post begin, give_up;
+    struct weir__tcp *tcp;
+    uint8_t out[MESSAGE], in[MESSAGE];
+    size_t sent, got;
+    bool abort_at_once;
+
+    struct weir__mutex lock; /* guards the rest */
+    struct weir__cond changed;
+    bool opened, closed;
+    int rc;
+    struct weir_error why;
+};
+
+static void caller_opened(void *owner, struct weir__tcp *tcp)
+{
+    struct caller *c = owner;
+
+    if (tcp != c->tcp) abort();
+    weir__mutex_lock(&c->lock);
+    c->opened = true;
+    weir__cond_broadcast(&c->changed);
+    weir__mutex_unlock(&c->lock);
+}
+
+static uint8_t *caller_room(void *owner, size_t *room)
+{
+    struct caller *c = owner;
+
+    *room = MESSAGE - c->got;
+    return c->in + c->got;
+}
+
+static void caller_received(void *owner, size_t bytes)
+{
+    struct caller *c = owner;
+
+    c->got += bytes;
+    if (c->got == MESSAGE) weir__tcp_end(c->tcp);
+}
+
+static void caller_ended(void *owner)
+{
+    weir__tcp_end(((struct caller *)owner)->tcp);
+}
+
+static struct weir__bytes caller_output(void *owner)
+{
+    struct caller *c = owner;
+
+    return weir__bytes_of(c->out + c->sent, MESSAGE - c->sent);
+}
+
+static void caller_sent(void *owner, size_t bytes)
+{
+    ((struct caller *)owner)->sent += bytes;
+}
+
+static void caller_closed(void *owner, const struct weir_error *why)
+{
+    struct caller *c = owner;
+
+    weir__mutex_lock(&c->lock);
+    c->closed = true;
+    c->why = *why;
+    weir__cond_broadcast(&c->changed);
+    weir__mutex_unlock(&c->lock);
+}
+
+static const struct weir__tcp_calls caller_calls = {caller_opened, caller_room,   caller_received,
+                                                    caller_ended,  caller_output, caller_sent,
+                                                    caller_closed};
+
+static void begin_call(void *arg)
+{
+    struct caller *c = arg;
+    struct weir_error err = {0};
+    int rc = weir__tcp_connect(&c->tcp, weir__loops_at(c->loops, 0), &c->options, &caller_calls, c,
+                               &err);
+
+    if (rc == 0 && c->abort_at_once) weir__tcp_abort(c->tcp, "changed my mind");
+    if (rc == 0) return;
+    caller_closed(c, &err);
+}
+
+static void call(struct caller *c)
+{
+    weir__mutex_init(&c->lock);
+    weir__cond_init(&c->changed);
+    fill_pattern(c->out, MESSAGE, 21);
+    weir__post_init(&c->begin, begin_call, c);
+    assert_int_equal(weir__loop_post(weir__loops_at(c->loops, 0), &c->begin), 0);
+}
+
+static void hang_up(struct caller *c)
+{
+    weir__mutex_lock(&c->lock);
+    while (!c->closed)
+        assert_true(weir__cond_wait(&c->changed, &c->lock, weir__deadline_ns(PATIENCE_MS)));
+    weir__mutex_unlock(&c->lock);
+    weir__cond_fini(&c->changed);
+    weir__mutex_fini(&c->lock);
+}
+
+static void address_of(struct echo *e, char *to, size_t room, const char *host)
+{
+    snprintf(to, room, "%s:%u", host, weir__listener_port(e->listener));
+}
+
+static void calls_and_is_answered(void **state)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost"};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct echo e = {.room_max = 0};
+        struct caller c = {.rc = 0};
+        char address[64];
+        echo_start(&e, (struct weir__listener_options){0});
+        address_of(&e, address, sizeof address, hosts[i]); /* [::1] of localhost refuses first */
+        c.loops = e.loops;
+        c.options.address = address;
+        call(&c);
+        hang_up(&c);
+        assert_true(c.opened);
+        assert_int_equal(c.why.code, 0);
+        assert_memory_equal(c.in, c.out, MESSAGE);
+        echo_wait(&e, 1, 1);
+        assert_int_equal(e.why.code, 0);
+        echo_stop(&e);
+    }
+}
+
+static void expect_failure(struct caller *c, struct echo *e, int code, const char *text)
+{
+    c->loops = e->loops;
+    call(c);
+    hang_up(c);
+    assert_false(c->opened);
+    assert_int_equal(c->why.code, code);
+    if (!strstr(c->why.text, text)) fail_msg("'%s' lacks '%s'", c->why.text, text);
+}
+
+static void says_why_it_could_not(void **state)
+{
+    struct echo e = {.room_max = 0}, gone = {.room_max = 0};
+    struct caller refused = {.rc = 0}, lost = {.rc = 0}, senseless = {.rc = 0};
+    char address[64];
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    echo_start(&gone, (struct weir__listener_options){0});
+    address_of(&gone, address, sizeof address, "127.0.0.1");
+    echo_stop(&gone);
+    refused.options.address = address;
+    expect_failure(&refused, &e, WEIR_EUNREACHABLE, "Connection refused");
+    assert_non_null(strstr(refused.why.text, address));
+    lost.options.address = "no.such.host.invalid:5671";
+    expect_failure(&lost, &e, WEIR_EUNREACHABLE, "resolving no.such.host.invalid: ");
+    senseless.options.address = "nonsense";
+    expect_failure(&senseless, &e, WEIR_EINVAL, "'nonsense' is not HOST:PORT");
+    echo_stop(&e);
+}
+
+static void can_be_called_off(void **state)
+{
+    struct echo e = {.room_max = 0};
+    struct caller c = {.abort_at_once = true, .options.address = "localhost:9"};
+    struct caller d = {.options.address = "localhost:9"};
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    expect_failure(&c, &e, WEIR_ECANCELED, "changed my mind");
+    d.loops = e.loops;
+    call(&d); /* and the loops stop in the middle of it */
+    echo_stop(&e);
+    hang_up(&d);
+    assert_false(d.opened);
+}
+
+static struct identity authority, server, stranger;
+
+static int make_identities(void **state)
+{
+    (void)state;
+    identity_make(&authority, "weir test authority", NULL, NULL, 1);
+    identity_make(&server, "weir test server", "DNS:localhost,IP:127.0.0.1", &authority, 1);
+    identity_make(&stranger, "another authority", NULL, NULL, 1);
+    return 0;
+}
+
+static int free_identities(void **state)
+{
+    (void)state;
+    identity_free(&authority);
+    identity_free(&server);
+    identity_free(&stranger);
+    return 0;
+}
+
+static struct weir__tls_context *trusting(const struct identity *whom, bool anyone)
+{
+    struct weir__tls_options o = {.client = true, .trust_anyone = anyone};
+    struct weir__tls_context *c;
+
+    if (whom) o.authorities = pem_bytes(whom->certificate_pem);
+    assert_int_equal(weir__tls_context_new(&c, &o, NULL), 0);
+    return c;
+}
+
+/* The name and the authority are looked at, unless one asks not to. */
+static void verifies_whom_it_calls(void **state)
+{
+    static const struct {
+        const struct identity *trusts;
+        const char *host, *name, *refusal;
+        bool anyone;
+    } rows[] = {
+        {&authority, "localhost", NULL, NULL, false},
+        {&authority, "127.0.0.1", NULL, NULL, false},
+        {&authority, "127.0.0.1", "localhost", NULL, false},
+        {&authority, "127.0.0.1", "example.com", "hostname mismatch", false},
+        {&authority, "127.0.0.1", "10.0.0.1", "IP address mismatch", false},
+        {&stranger, "localhost", NULL, "unable to get local issuer", false},
+        {NULL, "localhost", NULL, "unable to get local issuer", false}, /* the system's */
+        {NULL, "localhost", "example.com", NULL, true},
+    };
+    struct weir__tls_options so = {.certificate = pem_bytes(server.certificate_pem),
+                                   .key = pem_bytes(server.key_pem)};
+    struct weir__tls_context *serving;
+
+    (void)state;
+    assert_int_equal(weir__tls_context_new(&serving, &so, NULL), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__tls_context *calling = trusting(rows[i].trusts, rows[i].anyone);
+        struct caller c = {.options = {.tls = calling, .tls_name = rows[i].name}};
+        struct echo e = {.room_max = 0};
+        char address[64];
+        echo_start(&e, (struct weir__listener_options){.tls = serving});
+        address_of(&e, address, sizeof address, rows[i].host);
+        c.options.address = address;
+        if (rows[i].refusal) {
+            expect_failure(&c, &e, WEIR_EDENIED, rows[i].refusal);
+        } else {
+            c.loops = e.loops;
+            call(&c);
+            hang_up(&c);
+            if (c.why.code != 0) fail_msg("row %zu: %s", i, c.why.text);
+            assert_memory_equal(c.in, c.out, MESSAGE);
+            echo_wait(&e, 1, 1);
+        }
+        listener_wait(&e, 0, 0);
+        echo_stop(&e);
+        weir__tls_context_free(calling);
+    }
+    weir__tls_context_free(serving);
+}
+
+/* TLS with a server that only listens and never answers. */
+static void does_not_wait_for_ever(void **state)
+{
+    struct weir__tls_context *calling = trusting(&authority, false);
+    struct caller c = {.options = {.tls = calling, .limits = {.open_ms = 50}}};
+    struct sockaddr_in mute = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct echo e = {.room_max = 0};
+    socklen_t len = sizeof mute;
+    char address[64];
+
+    (void)state;
+    mute.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&mute, sizeof mute), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    getsockname(fd, (struct sockaddr *)&mute, &len);
+    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(mute.sin_port));
+    echo_start(&e, (struct weir__listener_options){0});
+    c.options.address = address;
+    expect_failure(&c, &e, WEIR_ETIMEDOUT, "the TLS handshake took too long");
+    echo_stop(&e);
+    close(fd);
+    weir__tls_context_free(calling);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_and_is_answered),  cmocka_unit_test(says_why_it_could_not),
+        cmocka_unit_test(can_be_called_off),      cmocka_unit_test(verifies_whom_it_calls),
+        cmocka_unit_test(does_not_wait_for_ever),
+    };
+
+    return cmocka_run_group_tests(tests, make_identities, free_identities);
+}

@@ -1,0 +1,256 @@
+#include "io/loop.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define THREADS 4
+#define POSTS_EACH 20000
+#define RING 64 /* posts that each thread has */
+
+static struct weir__loops *start(unsigned count, unsigned spin_us)
+{
+    struct weir__loops_options o = {.count = count, .spin_us = spin_us};
+    struct weir__loops *all;
+
+    assert_int_equal(weir__loops_start(&all, &o, NULL), 0);
+    return all;
+}
+
+struct sender {
+    struct weir__loop *to;
+    struct weir__thread thread;
+    struct weir__post posts[RING];
+    atomic_bool busy[RING];
+    atomic_uint ran;
+    unsigned wrong_thread;
+    struct slot {
+        struct sender *sender;
+        unsigned index;
+    } slots[RING];
+};
+
+static void on_post(void *arg)
+{
+    struct slot *slot = arg;
+    struct sender *s = slot->sender;
+
+    if (!weir__loop_here(s->to)) s->wrong_thread++;
+    atomic_fetch_add(&s->ran, 1);
+    atomic_store(&s->busy[slot->index], false);
+}
+
+static void *send_posts(void *arg)
+{
+    struct sender *s = arg;
+
+    for (unsigned i = 0; i < POSTS_EACH; i++) {
+        unsigned at = i % RING;
+        while (atomic_load(&s->busy[at])) sched_yield();
+        atomic_store(&s->busy[at], true);
+        if (weir__loop_post(s->to, &s->posts[at]) != 0) abort();
+    }
+    return NULL;
+}
+
+/* Every post of every thread runs once, on the loop's thread; the last ones before it stops. */
+static void post_from_many_threads(unsigned spin_us)
+{
+    struct weir__loops *all = start(2, spin_us);
+    struct sender *s = calloc(THREADS, sizeof *s);
+
+    assert_non_null(s);
+    for (unsigned i = 0; i < THREADS; i++) {
+        s[i].to = weir__loops_at(all, i % 2);
+        for (unsigned k = 0; k < RING; k++) {
+            s[i].slots[k] = (struct slot){&s[i], k};
+            weir__post_init(&s[i].posts[k], on_post, &s[i].slots[k]);
+        }
+        assert_int_equal(weir__thread_start(&s[i].thread, "sender", send_posts, &s[i], NULL), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) weir__thread_join(&s[i].thread);
+    weir__loops_stop(all);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(atomic_load(&s[i].ran), POSTS_EACH);
+        assert_int_equal(s[i].wrong_thread, 0);
+        assert_int_equal(weir__loop_post(s[i].to, &s[i].posts[0]), WEIR_ECLOSED);
+    }
+    weir__loops_free(all);
+    free(s);
+}
+
+static void runs_posts_of_many_threads(void **state)
+{
+    (void)state;
+    post_from_many_threads(0);
+}
+
+static void runs_posts_while_it_spins(void **state)
+{
+    (void)state;
+    post_from_many_threads(50);
+}
+
+/* What happens on a loop, told to the test's thread. */
+struct story {
+    struct weir__loops *all;
+    struct weir__loop *loop;
+    struct weir__mutex lock;
+    struct weir__cond told;
+    bool done;
+    struct weir__post post, deferred, never;
+    struct weir__timer early, late, stopped;
+    int64_t began_ms;
+    unsigned turns;
+    char order[16];
+    size_t length;
+};
+
+static void note(struct story *s, char what)
+{
+    if (s->length < sizeof s->order - 1) s->order[s->length++] = what;
+}
+
+static void finish(struct story *s)
+{
+    weir__mutex_lock(&s->lock);
+    s->done = true;
+    weir__cond_signal(&s->told);
+    weir__mutex_unlock(&s->lock);
+}
+
+static void tell(struct story *s, void (*fn)(void *))
+{
+    weir__mutex_init(&s->lock);
+    weir__cond_init(&s->told);
+    s->loop = weir__loops_at(s->all, 0);
+    weir__post_init(&s->post, fn, s);
+    assert_false(weir__loop_here(s->loop));
+    assert_int_equal(weir__loop_post(s->loop, &s->post), 0);
+    weir__mutex_lock(&s->lock);
+    while (!s->done) assert_true(weir__cond_wait(&s->told, &s->lock, weir__deadline_ns(10000)));
+    weir__mutex_unlock(&s->lock);
+    weir__loops_free(s->all);
+    weir__cond_fini(&s->told);
+    weir__mutex_fini(&s->lock);
+}
+
+static void on_early(void *arg)
+{
+    note(arg, 'e');
+}
+
+static void on_stopped(void *arg)
+{
+    note(arg, '!');
+}
+
+static void on_late(void *arg)
+{
+    struct story *s = arg;
+
+    note(s, 'l');
+    if (weir__loop_now_ms(s->loop) < s->began_ms + 30) note(s, '?');
+    finish(s);
+}
+
+static void start_timers(void *arg)
+{
+    struct story *s = arg;
+
+    s->began_ms = weir__loop_now_ms(s->loop);
+    weir__timer_init(&s->early, on_early, s);
+    weir__timer_init(&s->late, on_late, s);
+    weir__timer_init(&s->stopped, on_stopped, s);
+    weir__loop_timer_start(s->loop, &s->late, s->began_ms + 5);
+    weir__loop_timer_start(s->loop, &s->stopped, s->began_ms + 10);
+    weir__loop_timer_start(s->loop, &s->early, s->began_ms + 20);
+    weir__loop_timer_start(s->loop, &s->late, s->began_ms + 30);
+    weir__loop_timer_stop(s->loop, &s->stopped);
+}
+
+static void timers_ring_in_order_and_not_early(void **state)
+{
+    struct story s = {.all = start(1, 0)};
+
+    (void)state;
+    tell(&s, start_timers);
+    assert_string_equal(s.order, "el");
+}
+
+static void on_deferred(void *arg)
+{
+    struct story *s = arg;
+
+    note(s, 'd');
+    if (s->length < 4)
+        weir__loop_defer(s->loop, &s->deferred);
+    else
+        finish(s);
+}
+
+static void on_turn(void *user, struct weir__loop *l)
+{
+    struct story *s = user;
+
+    if (s->loop == l && s->length) note(s, 't');
+}
+
+static void on_mail(void *arg)
+{
+    struct story *s = arg;
+
+    note(s, 'm');
+    weir__post_init(&s->deferred, on_deferred, s);
+    weir__post_init(&s->never, on_stopped, s);
+    weir__loop_defer(s->loop, &s->never);
+    weir__loop_defer(s->loop, &s->deferred);
+    weir__loop_defer(s->loop, &s->deferred); /* once is enough */
+    weir__loop_unpost(s->loop, &s->never);
+    weir__loop_post(s->loop, &s->never);
+    weir__loop_unpost(s->loop, &s->never);
+}
+
+/* Mail, then the owner's turn, then what was deferred, more of it in the same turn. */
+static void a_turn_has_its_order(void **state)
+{
+    struct story s = {.loop = NULL};
+    struct weir__loops_options o = {.count = 1, .turn = on_turn, .user = &s};
+
+    (void)state;
+    assert_int_equal(weir__loops_start(&s.all, &o, NULL), 0);
+    tell(&s, on_mail);
+    assert_memory_equal(s.order, "mtdd", 4);
+}
+
+static void has_limits_and_defaults(void **state)
+{
+    struct weir__loops_options o = {.count = WEIR__LOOPS_MAX + 1};
+    struct weir__loops *all;
+    struct weir_error err;
+
+    (void)state;
+    assert_int_equal(weir__loops_start(&all, &o, &err), WEIR_EINVAL);
+    assert_null(all);
+    assert_int_equal(weir__loops_start(&all, NULL, &err), 0);
+    assert_true(weir__loops_count(all) >= 1);
+    assert_int_equal(weir__loop_index(weir__loops_at(all, 0)), 0);
+    weir__loops_free(all);
+    weir__loops_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_posts_of_many_threads),
+        cmocka_unit_test(runs_posts_while_it_spins),
+        cmocka_unit_test(timers_ring_in_order_and_not_early),
+        cmocka_unit_test(a_turn_has_its_order),
+        cmocka_unit_test(has_limits_and_defaults),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

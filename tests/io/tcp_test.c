@@ -1,0 +1,338 @@
+#include "io/tcp.h"
+
+#include <time.h>
+
+#include "echo.h"
+
+#define MESSAGE 64
+#define MUCH (8 << 20)
+
+static void check_echo(int fd, const uint8_t *at, size_t len, size_t split)
+{
+    uint8_t back[MESSAGE];
+
+    client_send(fd, at, split);
+    client_send(fd, at + split, len - split);
+    assert_int_equal(client_receive(fd, back, len), len);
+    assert_memory_equal(back, at, len);
+}
+
+/* Every cut on the way in, and every small room to read into. */
+static void echoes_with_every_split(void **state)
+{
+    uint8_t message[MESSAGE];
+
+    (void)state;
+    fill_pattern(message, sizeof message, 1);
+    for (size_t room = 0; room < 5; room++) {
+        struct echo e = {.room_max = room};
+        int fd;
+        echo_start(&e, (struct weir__listener_options){0});
+        fd = echo_client(&e);
+        for (size_t split = 0; split <= MESSAGE; split++) check_echo(fd, message, MESSAGE, split);
+        close(fd);
+        echo_wait(&e, 1, 1);
+        assert_int_equal(e.why.code, 0);
+        assert_non_null(strstr(e.peer, "127.0.0.1:"));
+        echo_stop(&e);
+    }
+}
+
+struct pump {
+    int fd;
+    const uint8_t *at;
+    size_t len;
+    struct weir__thread thread;
+};
+
+static void *pump_out(void *arg)
+{
+    struct pump *p = arg;
+
+    client_send(p->fd, p->at, p->len);
+    shutdown(p->fd, SHUT_WR);
+    return NULL;
+}
+
+static void start_pump(struct pump *p)
+{
+    assert_int_equal(weir__thread_start(&p->thread, "pump", pump_out, p, NULL), 0);
+}
+
+/* More than any turn and any buffer takes; the client's half-close comes back at the end. */
+static void echoes_much_and_its_end(void **state)
+{
+    uint8_t *out = malloc(MUCH), *in = malloc(MUCH + 1);
+    struct echo e = {.room_max = 0};
+    struct pump p;
+
+    (void)state;
+    assert_true(out && in);
+    fill_pattern(out, MUCH, 2);
+    echo_start(&e, (struct weir__listener_options){0});
+    p = (struct pump){.fd = echo_client(&e), .at = out, .len = MUCH};
+    start_pump(&p);
+    assert_int_equal(client_receive(p.fd, in, MUCH + 1), MUCH);
+    assert_memory_equal(out, in, MUCH);
+    weir__thread_join(&p.thread);
+    close(p.fd);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, 0);
+    assert_true(e.held_max <= ECHO_BUFFER);
+    echo_stop(&e);
+    free(out);
+    free(in);
+}
+
+/* Somebody who does not read holds back only himself: the server reads no more than it may hold,
+ * and serves others; when he reads at last, nothing is missing. */
+static void a_slow_reader_is_held_back(void **state)
+{
+    uint8_t *out = malloc(MUCH), *in = malloc(MUCH);
+    uint64_t before, after = 0;
+    struct echo e = {.room_max = 0};
+    uint8_t message[MESSAGE];
+    struct pump p;
+    int other;
+
+    (void)state;
+    assert_true(out && in);
+    fill_pattern(out, MUCH, 3);
+    fill_pattern(message, MESSAGE, 4);
+    echo_start(&e, (struct weir__listener_options){0});
+    p = (struct pump){.fd = echo_client(&e), .at = out, .len = MUCH};
+    other = echo_client(&e);
+    start_pump(&p);
+    do { /* until the first moves no more */
+        before = after;
+        for (int i = 0; i < 50; i++) check_echo(other, message, MESSAGE, (size_t)i);
+        weir__mutex_lock(&e.lock);
+        after = e.received;
+        weir__mutex_unlock(&e.lock);
+    } while (after - before != 50 * (uint64_t)MESSAGE);
+    assert_true(after < MUCH);
+    assert_int_equal(client_receive(p.fd, in, MUCH), MUCH);
+    assert_memory_equal(out, in, MUCH);
+    weir__thread_join(&p.thread);
+    close(p.fd);
+    close(other);
+    echo_wait(&e, 2, 2);
+    echo_stop(&e);
+    free(out);
+    free(in);
+}
+
+static void *pump_until_closed(void *arg)
+{
+    struct pump *p = arg;
+
+    while (send(p->fd, p->at, p->len, MSG_NOSIGNAL) > 0) continue;
+    return NULL;
+}
+
+static void a_reader_that_stalls_is_closed(void **state)
+{
+    struct echo e = {.room_max = 0};
+    uint8_t *out = calloc(1, MUCH);
+    struct pump p;
+
+    (void)state;
+    assert_non_null(out);
+    echo_start(&e, (struct weir__listener_options){.limits = {.stall_ms = 100}});
+    p = (struct pump){.fd = echo_client(&e), .at = out, .len = MUCH};
+    assert_int_equal(weir__thread_start(&p.thread, "pump", pump_until_closed, &p, NULL), 0);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_ETIMEDOUT);
+    assert_string_equal(e.why.text, "the peer does not read");
+    weir__thread_join(&p.thread);
+    close(p.fd);
+    echo_stop(&e);
+    free(out);
+}
+
+static void who_says_nothing_is_closed_when_asked_for(void **state)
+{
+    struct echo e = {.room_max = 0};
+    char byte;
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){.limits = {.idle_ms = 50}});
+    fd = echo_client(&e);
+    assert_int_equal(client_receive(fd, &byte, 1), 0);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_ETIMEDOUT);
+    assert_string_equal(e.why.text, "nothing came and nothing went");
+    close(fd);
+    echo_stop(&e);
+}
+
+/* One byte at a time is no reason to close, and costs nobody else anything. */
+static void a_slow_sender_is_served(void **state)
+{
+    struct echo e = {.room_max = 0};
+    uint8_t message[MESSAGE], back;
+    int fd;
+
+    (void)state;
+    fill_pattern(message, MESSAGE, 5);
+    echo_start(&e, (struct weir__listener_options){.limits = {.idle_ms = 5000}});
+    fd = echo_client(&e);
+    for (size_t i = 0; i < MESSAGE; i++) {
+        client_send(fd, message + i, 1);
+        assert_int_equal(client_receive(fd, &back, 1), 1);
+        assert_int_equal(back, message[i]);
+    }
+    close(fd);
+    echo_wait(&e, 1, 1);
+    echo_stop(&e);
+}
+
+static void a_reset_is_told(void **state)
+{
+    struct echo e = {.room_max = 0};
+    uint8_t message[MESSAGE] = {0};
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    fd = echo_client(&e);
+    check_echo(fd, message, MESSAGE, 0);
+    client_reset(fd);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_EUNREACHABLE);
+    assert_non_null(strstr(e.why.text, "Connection reset by peer"));
+    echo_stop(&e);
+}
+
+/* Also to a connection that does not read. */
+static void a_reset_is_told_while_paused(void **state)
+{
+    struct echo e = {.pause_after = MESSAGE};
+    uint8_t message[MESSAGE] = {0};
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    fd = echo_client(&e);
+    check_echo(fd, message, MESSAGE, 0);
+    client_send(fd, message, MESSAGE); /* stays unread */
+    client_reset(fd);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_EUNREACHABLE);
+    assert_int_equal(e.received, MESSAGE);
+    echo_stop(&e);
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* The end of a peer that we do not read now is no reason to be awake all the time. */
+static void an_unread_end_costs_nothing(void **state)
+{
+    struct echo e = {.pause_after = MESSAGE};
+    uint8_t message[MESSAGE] = {0};
+    double before;
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){.limits = {.idle_ms = 300}});
+    fd = echo_client(&e);
+    check_echo(fd, message, MESSAGE, 0);
+    before = cpu_seconds();
+    client_send(fd, message, MESSAGE);
+    shutdown(fd, SHUT_WR);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_ETIMEDOUT);
+    assert_true(cpu_seconds() - before < 0.1);
+    close(fd);
+    echo_stop(&e);
+}
+
+/* The last words arrive although the client is still talking: no reset overtakes them. */
+static void last_words_are_heard(void **state)
+{
+    static const char words[] = "that is enough";
+    uint8_t flood[100000] = {0};
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct echo e = {.end_after = 1, .farewell = words};
+        char heard[sizeof words] = "";
+        int fd;
+        echo_start(&e, (struct weir__listener_options){0});
+        fd = echo_client(&e);
+        client_send(fd, flood, sizeof flood);
+        assert_int_equal(client_receive(fd, heard, sizeof heard), sizeof words - 1);
+        assert_string_equal(heard, words);
+        close(fd);
+        echo_wait(&e, 1, 1);
+        assert_int_equal(e.why.code, 0);
+        echo_stop(&e);
+    }
+}
+
+static void aborts_and_stops(void **state)
+{
+    struct echo e = {.abort_after = 1};
+    char byte = 'x';
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    fd = echo_client(&e);
+    client_send(fd, &byte, 1);
+    assert_int_equal(client_receive(fd, &byte, 1), 0);
+    close(fd);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_ECANCELED);
+    assert_string_equal(e.why.text, "aborted");
+    fd = echo_client(&e);
+    echo_wait(&e, 2, 1);
+    echo_stop(&e);
+    assert_string_equal(e.why.text, "the loop stops");
+    assert_int_equal(client_receive(fd, &byte, 1), 0);
+    close(fd);
+}
+
+static void an_end_that_nobody_answers_has_a_limit(void **state)
+{
+    struct echo e = {.end_after = 1};
+    char bytes[2] = "x";
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){.limits = {.end_ms = 50}});
+    fd = echo_client(&e);
+    client_send(fd, bytes, 1);
+    assert_int_equal(client_receive(fd, bytes, 2), 1);
+    echo_wait(&e, 1, 1); /* although the client is still there */
+    assert_int_equal(e.why.code, 0);
+    close(fd);
+    echo_stop(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(echoes_with_every_split),
+        cmocka_unit_test(echoes_much_and_its_end),
+        cmocka_unit_test(a_slow_reader_is_held_back),
+        cmocka_unit_test(a_reader_that_stalls_is_closed),
+        cmocka_unit_test(who_says_nothing_is_closed_when_asked_for),
+        cmocka_unit_test(a_slow_sender_is_served),
+        cmocka_unit_test(a_reset_is_told),
+        cmocka_unit_test(a_reset_is_told_while_paused),
+        cmocka_unit_test(an_unread_end_costs_nothing),
+        cmocka_unit_test(last_words_are_heard),
+        cmocka_unit_test(aborts_and_stops),
+        cmocka_unit_test(an_end_that_nobody_answers_has_a_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
