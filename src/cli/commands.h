@@ -9,6 +9,7 @@ extern const struct weir__command weir__command_hub_list;
 extern const struct weir__command weir__command_hub_show;
 extern const struct weir__command weir__command_hub_delete;
 extern const struct weir__command weir__command_send;
+extern const struct weir__command weir__command_serve;
 extern const struct weir__command weir__command_tail;
 extern const struct weir__command weir__command_inspect;
 extern const struct weir__command weir__command_upgrade;

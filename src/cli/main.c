@@ -23,10 +23,19 @@ static const struct weir__command command_help = {.name = "help",
                                                   .run = run_help};
 
 static const struct weir__command *const commands[] = {
-    &weir__command_hub_create, &weir__command_hub_list, &weir__command_hub_show,
-    &weir__command_hub_delete, &weir__command_send,     &weir__command_tail,
-    &weir__command_inspect,    &weir__command_upgrade,  &weir__command_bench_log,
-    &weir__command_demo,       &command_version,        &command_help,
+    &weir__command_hub_create,
+    &weir__command_hub_list,
+    &weir__command_hub_show,
+    &weir__command_hub_delete,
+    &weir__command_send,
+    &weir__command_tail,
+    &weir__command_inspect,
+    &weir__command_upgrade,
+    &weir__command_bench_log,
+    &weir__command_serve,
+    &weir__command_demo,
+    &command_version,
+    &command_help,
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -66,7 +66,8 @@ static inline void peer_say_raw(struct peer *p, const char *hex)
  * is a body as it is. */
 static inline struct weir__bytes peer_body(const char *text)
 {
-    bool wide = strlen(text) > 2 && text[2] == ';', list = wide || strchr(text, ':') == text + 2;
+    const char *mark = strpbrk(text, ":;"); /* behind a descriptor of two digits, or not there */
+    bool list = mark && mark - text == 2, wide = list && *mark == ';';
     const char *bar = list ? strchr(text, '|') : NULL;
     char fields[512] = "";
     struct weir__bytes items, tail, all;

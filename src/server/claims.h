@@ -1,0 +1,33 @@
+/* claims.h - what a connection has shown tokens for. They live on the connection and die with it.
+ *
+ * A claim says: for this path and everything below it, these rights, until then. */
+#ifndef WEIR_SERVER_CLAIMS_H
+#define WEIR_SERVER_CLAIMS_H
+
+#include "hub/access.h"
+
+struct weir__claim {
+    struct weir__access_path path;
+    unsigned rights;
+    int64_t expires_s;
+};
+
+struct weir__claims {
+    struct weir__claim **at;
+    uint32_t count, cap;
+};
+
+void weir__claims_fini(struct weir__claims *);
+
+/* Copied; takes the place of a claim for the same path, or of one that has expired. WEIR_ELIMIT:
+ * more than WEIR__SERVER_CLAIMS_MAX. */
+int weir__claims_add(struct weir__claims *, const struct weir__claim *, int64_t now_s,
+                     struct weir_error *);
+
+/* Until when one of `rights` is there for a path: seconds since 1970, 0 when it is not.
+ * WEIR_EDENIED is then what to say; what is the right's name for it. */
+int64_t weir__claims_until(const struct weir__claims *, const struct weir__access_path *,
+                           unsigned rights, int64_t now_s);
+int weir__claims_denied(const char *what, struct weir_error *);
+
+#endif

@@ -1,0 +1,369 @@
+/* connection.c - one AMQP connection: a socket, an engine, and the duties of its links.
+ *
+ * Whatever happens (bytes, time, completions, news) ends in serve: take what other threads left,
+ * take the engine's events, and see what is to be written, waited for or closed.
+ *
+ * The memory is counted: one reference is the loop's, until the socket is closed, and one is held
+ * by each batch that is with the log. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "server/state.h"
+
+#define LINE_BYTES 1024 /* of a frame in the log */
+#define MECHANISMS                                                                                 \
+    (WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_MSSBCBS) | WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN) |   \
+     WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_ANONYMOUS))
+
+/* ---- lives ---- */
+
+static void free_connection(struct weir__connection *c)
+{
+    while (c->spare) {
+        struct weir__publish *p = c->spare;
+        c->spare = p->next;
+        free(p);
+    }
+    weir__mutex_fini(&c->lock);
+    free(c);
+}
+
+void weir__connection_let_go(struct weir__connection *c)
+{
+    if (atomic_fetch_sub(&c->refs, 1) != 1) return;
+    weir__loop_unpost(c->loop, &c->work);
+    weir__loop_unpost(c->loop, &c->visit);
+    free_connection(c);
+}
+
+static struct weir__server_loop *loop_of(const struct weir__connection *c)
+{
+    return &c->server->at[weir__loop_index(c->loop)];
+}
+
+static void enter_loop(struct weir__connection *c)
+{
+    struct weir__server_loop *l = loop_of(c);
+
+    c->next = l->connections;
+    if (c->next) c->next->prev = c;
+    l->connections = c;
+    weir__mutex_lock(&c->server->lock);
+    c->server->connections++;
+    weir__mutex_unlock(&c->server->lock);
+}
+
+static void leave_loop(struct weir__connection *c)
+{
+    if (c->next) c->next->prev = c->prev;
+    if (c->prev)
+        c->prev->next = c->next;
+    else
+        loop_of(c)->connections = c->next;
+    weir__mutex_lock(&c->server->lock);
+    c->server->connections--;
+    weir__cond_broadcast(&c->server->changed);
+    weir__mutex_unlock(&c->server->lock);
+}
+
+int64_t weir__connection_now_s(const struct weir__connection *c)
+{
+    return c->server->clock.wall_ms(c->server->clock.self) / 1000;
+}
+
+int weir__connection_not_found(const struct weir__connection *c, const char *path,
+                               struct weir_error *err)
+{
+    return weir__fail(err, WEIR_ENOTFOUND,
+                      "The messaging entity 'sb://%s/%.200s' could not be found. To know more "
+                      "visit https://aka.ms/sbResourceMgrExceptions.",
+                      c->host, path);
+}
+
+int weir__connection_use(struct weir__connection *c, const char *hub, struct weir__hub **out,
+                         struct weir_error *err)
+{
+    int rc = weir__namespace_use(c->server->ns, hub, out, err);
+
+    return rc == WEIR_ENOTFOUND ? weir__connection_not_found(c, hub, err) : rc;
+}
+
+void weir__connection_trust(struct weir__connection *c)
+{
+    c->trusted = true;
+    weir__amqp_trust(c->engine);
+}
+
+void weir__connection_visit(struct weir__connection *c)
+{
+    if (c->tcp) weir__loop_defer(c->loop, &c->visit);
+}
+
+/* ---- time ---- */
+
+static void take_events(struct weir__connection *c)
+{
+    while (!c->busy_ms && weir__amqp_next(c->engine, &c->event))
+        weir__connection_on_event(c, &c->event);
+}
+
+static void close_with(struct weir__connection *c, const char *condition, const char *text)
+{
+    struct weir__amqp_error error = weir__amqp_error_of(condition, text);
+
+    if (c->closing) return;
+    c->closing = true;
+    weir__amqp_close(c->engine, &error);
+}
+
+/* Links whose claim has run out and was not renewed. */
+static void expire_claims(struct weir__connection *c)
+{
+    struct weir__amqp_error error =
+        weir__amqp_error_of(WEIR__AMQP_COND_UNAUTHORIZED,
+                            "ExpiredToken: The token of this link is expired.");
+    int64_t now_s = weir__connection_now_s(c);
+
+    if (now_s < c->expires_s) return;
+    c->expires_s = INT64_MAX;
+    for (struct weir__duty *d = c->duties; d; d = d->next) {
+        if (!d->rights) continue;
+        d->expires_s = weir__claims_until(&c->claims, d->path, d->rights, now_s);
+        if (d->expires_s == 0) {
+            d->rights = 0;
+            weir__amqp_detach(d->link, &error);
+        } else if (d->expires_s < c->expires_s) {
+            c->expires_s = d->expires_s;
+        }
+    }
+}
+
+/* When to look after the connection again, whatever happens. */
+static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t now_ms)
+{
+    int64_t at = engine_at, left_s;
+
+    if (!c->trusted && at > c->began_ms + WEIR__SERVER_TOKEN_MS)
+        at = c->began_ms + WEIR__SERVER_TOKEN_MS;
+    if (c->busy_ms && at > now_ms + WEIR__SERVER_RETRY_MS) at = now_ms + WEIR__SERVER_RETRY_MS;
+    if (c->expires_s != INT64_MAX) {
+        left_s = c->expires_s - weir__connection_now_s(c);
+        left_s = left_s < 0 ? 0 : left_s > 3600 ? 3600 : left_s; /* the wall clock may jump */
+        if (at > now_ms + left_s * 1000 + 1) at = now_ms + left_s * 1000 + 1;
+    }
+    return at;
+}
+
+static void pass_time(struct weir__connection *c)
+{
+    int64_t now_ms = weir__loop_now_ms(c->loop), at;
+
+    if (!c->trusted && now_ms >= c->began_ms + WEIR__SERVER_TOKEN_MS)
+        close_with(c, WEIR__AMQP_COND_UNAUTHORIZED,
+                   "Unauthorized access. No token was presented within 20 seconds.");
+    if (c->expires_s != INT64_MAX) expire_claims(c);
+    at = weir__amqp_tick(c->engine, now_ms);
+    take_events(c);
+    at = next_visit(c, at, now_ms);
+    /* A timer that fires too early costs less than one that is moved for every frame. */
+    if (!c->timer.running || c->timer.at_ms > at) weir__loop_timer_start(c->loop, &c->timer, at);
+}
+
+/* ---- serving ---- */
+
+static bool is_full(const struct weir__connection *c)
+{
+    return c->unflushed > WEIR__SERVER_UNFLUSHED_MAX ||
+           (c->unflushed > WEIR__SERVER_UNFLUSHED_FAIR &&
+            atomic_load(&c->server->unflushed) > WEIR__SERVER_UNFLUSHED_ALL_MAX);
+}
+
+/* Who stops takes nothing in any more, but waits for the answer to its close. */
+static bool may_read(const struct weir__connection *c)
+{
+    return !is_full(c) && !c->busy_ms && (!c->stopping || c->closing);
+}
+
+static void serve(struct weir__connection *c)
+{
+    weir__duty_take_ready(c);
+    if (c->busy_ms && weir__connection_transfer(&c->event)) c->busy_ms = 0;
+    take_events(c);
+    pass_time(c);
+    if (c->stopping && c->unflushed == 0 && !c->busy_ms)
+        close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
+    weir__tcp_flush(c->tcp);
+    if (weir__amqp_closed(c->engine) && !c->busy_ms) {
+        weir__tcp_end(c->tcp);
+    } else if (c->held && may_read(c)) {
+        c->held = false;
+        weir__tcp_resume(c->tcp);
+    }
+}
+
+void weir__connection_stop(struct weir__connection *c)
+{
+    c->stopping = true;
+    serve(c);
+}
+
+static void do_work(void *arg)
+{
+    struct weir__connection *c = arg;
+    unsigned count;
+
+    atomic_fetch_add(&c->refs, 1);
+    count = weir__publish_take_done(c);
+    if (c->tcp) serve(c);
+    for (unsigned i = 0; i < count; i++) weir__connection_let_go(c);
+    weir__connection_let_go(c);
+}
+
+static void do_visit(void *arg)
+{
+    struct weir__connection *c = arg;
+
+    if (!c->tcp) return;
+    if (c->starved) {
+        c->starved = false;
+        weir__duty_pump_all(c, NULL);
+    }
+    serve(c);
+}
+
+static void do_timer(void *arg)
+{
+    serve(arg);
+}
+
+/* ---- the socket ---- */
+
+static uint8_t *give_room(void *owner, size_t *room)
+{
+    struct weir__connection *c = owner;
+    uint8_t *to = NULL;
+
+    *room = 0;
+    if (may_read(c)) to = weir__amqp_input(c->engine, room);
+    c->held = !to || *room == 0;
+    return to;
+}
+
+static void received(void *owner, size_t bytes)
+{
+    struct weir__connection *c = owner;
+
+    weir__amqp_received(c->engine, bytes);
+    serve(c);
+}
+
+static void ended(void *owner)
+{
+    struct weir__connection *c = owner;
+
+    weir__amqp_lost(c->engine);
+    serve(c);
+    weir__tcp_end(c->tcp);
+}
+
+static struct weir__bytes output(void *owner)
+{
+    struct weir__connection *c = owner;
+    struct weir__bytes out = weir__amqp_output(c->engine);
+
+    c->on_last_words = out.len == 0;
+    return out.len ? out : c->last_words;
+}
+
+static void sent(void *owner, size_t bytes)
+{
+    struct weir__connection *c = owner;
+
+    if (c->on_last_words) {
+        c->last_words.at += bytes;
+        c->last_words.len -= bytes;
+    } else {
+        weir__amqp_sent(c->engine, bytes);
+    }
+    if (c->starved || c->held) weir__connection_visit(c);
+}
+
+static void closed(void *owner, const struct weir_error *why)
+{
+    struct weir__connection *c = owner;
+
+    if (why->code != 0 && why->code != WEIR_ECANCELED)
+        weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: %s", weir__tcp_peer(c->tcp),
+                       why->text);
+    c->tcp = NULL;
+    c->busy_ms = 0;
+    weir__amqp_lost(c->engine);
+    c->event = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_END};
+    while (weir__amqp_next(c->engine, &c->event))
+        if (c->event.type == WEIR__AMQP_EVENT_DETACH) weir__connection_on_event(c, &c->event);
+    assert(!c->duties);
+    weir__amqp_free(c->engine);
+    c->engine = NULL;
+    weir__claims_fini(&c->claims);
+    weir__loop_timer_stop(c->loop, &c->timer);
+    leave_loop(c);
+    weir__connection_let_go(c);
+}
+
+static const struct weir__tcp_calls calls = {
+    .room = give_room,
+    .received = received,
+    .ended = ended,
+    .output = output,
+    .sent = sent,
+    .closed = closed,
+};
+
+static void trace(void *user_data, bool outgoing, struct weir__bytes frame)
+{
+    struct weir__connection *c = user_data;
+    char line[LINE_BYTES];
+
+    weir__amqp_dump(frame, line, sizeof line);
+    weir__log_line(&c->server->logger, WEIR__DEBUG, "amqp", "%s %s %s",
+                   c->tcp ? weir__tcp_peer(c->tcp) : "?", outgoing ? "<-" : "->", line);
+}
+
+static struct weir__connection *make_connection(struct weir__server *server, struct weir__tcp *tcp)
+{
+    struct weir__connection *c = calloc(1, sizeof *c);
+    struct weir__amqp_options options = {.trace_data = c, .mechanisms = MECHANISMS};
+
+    if (!c) return NULL;
+    c->server = server;
+    c->tcp = tcp;
+    if (server->trace) options.trace = trace;
+    if (weir__amqp_new(&c->engine, &options, NULL) != 0) {
+        free(c);
+        return NULL;
+    }
+    c->loop = weir__tcp_loop(tcp);
+    c->began_ms = weir__loop_now_ms(c->loop);
+    c->expires_s = INT64_MAX;
+    c->done_last = &c->done;
+    c->ready_last = &c->ready;
+    atomic_init(&c->refs, 1);
+    weir__mutex_init(&c->lock);
+    weir__timer_init(&c->timer, do_timer, c);
+    weir__post_init(&c->work, do_work, c);
+    weir__post_init(&c->visit, do_visit, c);
+    return c;
+}
+
+bool weir__connection_accept(void *user, struct weir__tcp *tcp)
+{
+    struct weir__server *server = user;
+    struct weir__connection *c = make_connection(server, tcp);
+
+    if (!c) return false;
+    weir__tcp_adopt(tcp, &calls, c);
+    enter_loop(c);
+    c->stopping = loop_of(c)->stopping;
+    serve(c);
+    return true;
+}

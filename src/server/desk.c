@@ -1,0 +1,282 @@
+/* desk.c - $cbs and $management: a link that brings requests, and a link on the same session that
+ * takes the replies away. A reply goes by the session, not by the request's reply-to, which clients
+ * fill with whatever they like, or not at all.
+ *
+ *   request   application properties, a value   transfer > answered at once > accepted
+ *   reply     properties: correlation-id is the request's message-id, type and all
+ *             application properties: status-code (int), status-description, error-condition
+ *             a value, or none */
+#include <stdlib.h>
+
+#include "server/state.h"
+
+#define REQUEST_BYTES_MAX (64 * 1024)
+#define REQUEST_CREDIT 100
+#define REPLY_BYTES_MAX (64 * 1024)
+#define STATUS_ACCEPTED 202
+#define STATUS_OK 200
+
+struct reply {
+    struct reply *next;
+    size_t len;
+    uint8_t bytes[];
+};
+
+struct desk {
+    struct weir__duty duty;
+    enum weir__address_kind kind;
+    struct reply *first, **last; /* for which there was no credit */
+    uint32_t waiting;
+};
+
+static const struct {
+    weir__request_fn answer;
+    int status;
+    const char *text;
+} kinds[WEIR__ADDRESS_KINDS] = {
+    [WEIR__ADDRESS_CBS] = {weir__cbs_answer, STATUS_ACCEPTED, "Accepted"},
+    [WEIR__ADDRESS_MANAGEMENT] = {weir__management_answer, STATUS_OK, "OK"},
+};
+
+struct weir__bytes weir__request_text(const struct weir__request *r, const char *name)
+{
+    struct weir__amqp_value v;
+
+    if (!weir__amqp_map_find(&r->properties, name, &v)) return (struct weir__bytes){0};
+    return v.type == WEIR__AMQP_STRING || v.type == WEIR__AMQP_SYMBOL ? v.bytes
+                                                                      : (struct weir__bytes){0};
+}
+
+/* ---- replies ---- */
+
+static void put_text(struct weir__amqp_writer *w, enum weir__amqp_type type, const char *text)
+{
+    weir__amqp_put(w, weir__amqp_bytes(type, text, strlen(text)));
+}
+
+static void put_nulls(struct weir__amqp_writer *w, int count)
+{
+    while (count-- > 0) weir__amqp_put(w, (struct weir__amqp_value){0});
+}
+
+/* properties: to is the request's reply-to, correlation-id its message-id. */
+static void put_properties(struct weir__amqp_writer *w, const struct weir__amqp_properties *request)
+{
+    size_t mark;
+
+    weir__amqp_put_descriptor(w, 0x73);
+    mark = weir__amqp_put_open(w);
+    put_nulls(w, 2);
+    weir__amqp_put(w, request->reply_to);
+    put_nulls(w, 2);
+    weir__amqp_put(w, request->message_id);
+    weir__amqp_put_close(w, mark, WEIR__AMQP_LIST, 6);
+}
+
+static void put_status(struct weir__amqp_writer *w, int status, struct weir__bytes text,
+                       struct weir__bytes condition)
+{
+    size_t mark;
+
+    weir__amqp_put_descriptor(w, 0x74);
+    mark = weir__amqp_put_open(w);
+    put_text(w, WEIR__AMQP_STRING, "status-code");
+    weir__amqp_put(w, weir__amqp_signed(WEIR__AMQP_INT, status));
+    put_text(w, WEIR__AMQP_STRING, "status-description");
+    weir__amqp_put(w, weir__amqp_bytes(WEIR__AMQP_STRING, text.at, text.len));
+    if (condition.at) {
+        put_text(w, WEIR__AMQP_STRING, "error-condition");
+        weir__amqp_put(w, weir__amqp_bytes(WEIR__AMQP_SYMBOL, condition.at, condition.len));
+    }
+    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, condition.at ? 6 : 4);
+}
+
+static void put_body(struct weir__amqp_writer *w, struct weir__bytes body)
+{
+    weir__amqp_put_descriptor(w, 0x77);
+    if (body.len)
+        weir__amqp_put_raw(w, body);
+    else
+        put_nulls(w, 1);
+}
+
+/* Answers a request into `out`. */
+static int write_reply(const struct desk *d, const struct weir__request *request,
+                       const struct weir__amqp_properties *properties, struct weir__buf *out,
+                       struct weir_error *err)
+{
+    struct weir__refusal refusal = {{0}, NULL};
+    struct weir__amqp_error say = {{0}, {0}};
+    struct weir__amqp_writer w;
+    struct weir__bytes body = {0};
+    struct weir__buf value;
+    int rc, status = kinds[d->kind].status;
+
+    weir__buf_init(&value, REPLY_BYTES_MAX);
+    weir__amqp_writer_append(&w, &value);
+    rc = kinds[d->kind].answer(request, &w, &refusal);
+    if (rc == 0) rc = weir__amqp_writer_finish(&w, &body, &refusal.why);
+    if (rc == 0) {
+        say.description = weir__bytes_of(kinds[d->kind].text, strlen(kinds[d->kind].text));
+    } else {
+        body = (struct weir__bytes){0};
+        say = weir__errors_say(&refusal);
+        status = weir__errors_status(rc);
+    }
+    weir__amqp_writer_append(&w, out);
+    put_properties(&w, properties);
+    put_status(&w, status, say.description, say.condition);
+    put_body(&w, body);
+    rc = weir__amqp_writer_finish(&w, NULL, err);
+    weir__buf_fini(&value);
+    return rc;
+}
+
+static int send_reply(struct desk *to, struct weir__bytes message, struct weir_error *err)
+{
+    bool settled = weir__amqp_link_settled(to->duty.link);
+    struct reply *r;
+
+    if (!to->first && weir__amqp_send(to->duty.link, message, 0, settled, NULL) == 0) return 0;
+    if (to->waiting == WEIR__SERVER_REPLIES_MAX)
+        return weir__fail(err, WEIR_ELIMIT, "%d replies wait for credit", WEIR__SERVER_REPLIES_MAX);
+    r = malloc(sizeof *r + message.len);
+    if (!r) return weir__fail(err, WEIR_ENOMEM, "out of memory for a reply");
+    r->next = NULL;
+    r->len = message.len;
+    memcpy(r->bytes, message.at, message.len);
+    *to->last = r;
+    to->last = &r->next;
+    to->waiting++;
+    return 0;
+}
+
+static void drop_first(struct desk *d)
+{
+    struct reply *r = d->first;
+
+    d->first = r->next;
+    if (!d->first) d->last = &d->first;
+    d->waiting--;
+    free(r);
+}
+
+static void pump(struct weir__duty *duty)
+{
+    struct desk *d = (struct desk *)duty;
+    bool settled = weir__amqp_link_settled(duty->link);
+
+    if (weir__amqp_link_role(duty->link) != WEIR__AMQP_SENDER) return;
+    while (d->first && weir__amqp_send(duty->link, weir__bytes_of(d->first->bytes, d->first->len),
+                                       0, settled, NULL) == 0)
+        drop_first(d);
+    if (!d->first && weir__amqp_link_drain(duty->link)) weir__amqp_drained(duty->link);
+    if (d->first && weir__amqp_link_credit(duty->link) > 0) duty->connection->starved = true;
+}
+
+/* ---- requests ---- */
+
+static bool take_request(struct weir__duty *duty, const struct weir__amqp_delivery *d);
+
+static void gone(struct weir__duty *duty)
+{
+    struct desk *d = (struct desk *)duty;
+
+    weir__duty_end(duty);
+    while (d->first) drop_first(d);
+    free(d);
+}
+
+static const struct weir__duty_calls calls = {.transfer = take_request, .pump = pump, .gone = gone};
+
+/* Where the replies of a desk are fetched. */
+static struct desk *find_other(const struct desk *d)
+{
+    struct weir__amqp_session *session = weir__amqp_link_session(d->duty.link);
+
+    for (struct weir__duty *o = d->duty.connection->duties; o; o = o->next) {
+        struct desk *other = (struct desk *)o;
+        if (o->calls == &calls && other->kind == d->kind &&
+            weir__amqp_link_role(o->link) == WEIR__AMQP_SENDER &&
+            weir__amqp_link_session(o->link) == session)
+            return other;
+    }
+    return NULL;
+}
+
+static int read_request(const struct weir__amqp_delivery *d, struct weir__request *out,
+                        struct weir__amqp_properties *properties, struct weir_error *err)
+{
+    struct weir__amqp_message m;
+    struct weir__amqp_span body;
+    struct weir__amqp_cursor at;
+    int rc;
+
+    if (d->too_large)
+        return weir__fail(err, WEIR_ETOOBIG, "The request has more than %d bytes.",
+                          REQUEST_BYTES_MAX);
+    rc = weir__amqp_message_scan(&m, d->payload, WEIR__AMQP_DEEP, err);
+    if (rc == 0) rc = weir__amqp_message_properties(&m, properties, err);
+    if (rc != 0) return rc;
+    out->properties = weir__amqp_message_map(&m, WEIR__AMQP_APPLICATION_PROPERTIES);
+    out->body = (struct weir__amqp_value){0};
+    body = m.section[WEIR__AMQP_BODY];
+    if (m.body != WEIR__AMQP_BODY_VALUE) return 0;
+    at = weir__amqp_cursor_of(weir__bytes_of(m.raw.at + body.value, body.end - body.value));
+    weir__amqp_read(&at, &out->body);
+    return 0;
+}
+
+static int answer(struct desk *d, const struct weir__amqp_delivery *delivery,
+                  struct weir_error *err)
+{
+    struct weir__request request = {.connection = d->duty.connection};
+    struct weir__amqp_properties properties = {0};
+    struct desk *to = find_other(d);
+    struct weir__buf message;
+    int rc;
+
+    if (!to) return weir__fail(err, WEIR_EINVAL, "There is no link to send the reply on.");
+    rc = read_request(delivery, &request, &properties, err);
+    if (rc != 0) return rc;
+    weir__buf_init(&message, REPLY_BYTES_MAX);
+    rc = write_reply(d, &request, &properties, &message, err);
+    if (rc == 0) rc = send_reply(to, weir__buf_bytes(&message), err);
+    weir__buf_fini(&message);
+    return rc;
+}
+
+static bool take_request(struct weir__duty *duty, const struct weir__amqp_delivery *delivery)
+{
+    struct weir__refusal r = {{0}, NULL};
+    struct weir__amqp_error error;
+    int rc = answer((struct desk *)duty, delivery, &r.why);
+
+    if (delivery->settled) return true;
+    if (rc != 0) error = weir__errors_say(&r);
+    weir__amqp_settle(duty->link, delivery->id, delivery->id,
+                      rc == 0 ? WEIR__AMQP_ACCEPTED : WEIR__AMQP_REJECTED, rc == 0 ? NULL : &error);
+    return true;
+}
+
+int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *ev,
+                     const struct weir__address *a, struct weir__refusal *r)
+{
+    struct weir__amqp_terms terms = {.max_message_size = REQUEST_BYTES_MAX,
+                                     .credit = REQUEST_CREDIT};
+    struct desk *d;
+    int rc;
+
+    if (a->kind != WEIR__ADDRESS_CBS && !c->trusted)
+        return weir__claims_denied("Manage,Send,Listen", &r->why);
+    d = calloc(1, sizeof *d);
+    if (!d) return weir__fail(&r->why, WEIR_ENOMEM, "out of memory for a link");
+    d->kind = a->kind;
+    d->last = &d->first;
+    rc = weir__amqp_accept(ev->link, &terms, &r->why);
+    if (rc == 0)
+        weir__duty_start(&d->duty, c, ev->link, &calls);
+    else
+        free(d);
+    return rc;
+}

@@ -1,0 +1,149 @@
+/* events.c - what a peer says on a connection, and who is asked about it. */
+#include "server/state.h"
+
+#define HTTP_BODY                                                                                  \
+    "This port speaks AMQP 1.0. HTTP is on another one: see what weir printed at start.\n"
+
+static const char http_answer[] =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+    "Content-Length: 83\r\n\r\n" HTTP_BODY;
+_Static_assert(sizeof HTTP_BODY - 1 == 83, "Content-Length");
+
+static void on_protocol(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    static const char *const names[] = {[WEIR__AMQP_GUESS_OTHER] = "something that is not AMQP",
+                                        [WEIR__AMQP_GUESS_TLS] = "TLS, and this port has none",
+                                        [WEIR__AMQP_GUESS_HTTP] = "HTTP",
+                                        [WEIR__AMQP_GUESS_AMQP] = "another version of AMQP"};
+
+    weir__log_line(&c->server->logger, WEIR__WARN, "server",
+                   "%s speaks %s; this port speaks AMQP 1.0, which clients use with "
+                   "UseDevelopmentEmulator=true in the connection string",
+                   weir__tcp_peer(c->tcp), names[ev->guess]);
+    if (ev->guess == WEIR__AMQP_GUESS_HTTP)
+        c->last_words = weir__bytes_of(http_answer, sizeof http_answer - 1);
+}
+
+/* Everybody may come in; what they may do, the token says that comes later. Who has a key has no
+ * need of one. */
+static void on_sasl(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    bool welcome = ev->mechanism == WEIR__AMQP_MSSBCBS || ev->mechanism == WEIR__AMQP_ANONYMOUS;
+
+    if (ev->mechanism == WEIR__AMQP_PLAIN) welcome = weir__cbs_login(c, ev->user, ev->password);
+    weir__amqp_sasl_answer(c->engine, welcome);
+}
+
+static void on_open(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    struct weir__bytes host = ev->fields->open.hostname.bytes;
+
+    if (host.len >= sizeof c->host) host.len = sizeof c->host - 1;
+    if (host.len) memcpy(c->host, host.at, host.len);
+}
+
+/* What the peer calls the thing that it sends to or receives from. */
+static int read_address(const struct weir__amqp_event *ev, struct weir__address *out,
+                        struct weir__refusal *r)
+{
+    bool sends = weir__amqp_link_role(ev->link) == WEIR__AMQP_RECEIVER;
+    const struct weir__amqp_value *terminus =
+        sends ? &ev->fields->attach.target : &ev->fields->attach.source;
+    enum weir__amqp_kind kind = sends ? WEIR__AMQP_TARGET : WEIR__AMQP_SOURCE;
+    struct weir__amqp_composite c;
+    int rc = weir__amqp_composite_of(terminus, WEIR__AMQP_KIND_SET(kind), &c, &r->why);
+
+    if (rc != 0) {
+        r->condition = WEIR__AMQP_COND_NOT_IMPLEMENTED;
+        return weir__wrap(&r->why, WEIR_EINVAL, "a link without an address");
+    }
+    return weir__address_parse(out, sends ? c.target.address.bytes : c.source.address.bytes,
+                               &r->why);
+}
+
+static int open_nothing(struct weir__connection *c, const struct weir__amqp_event *ev,
+                        const struct weir__address *a, struct weir__refusal *r)
+{
+    (void)ev;
+    return weir__connection_not_found(c, a->path.text, &r->why);
+}
+
+/* Who answers an attach: by what the address is, and by our role. */
+static const weir__duty_open_fn doors[WEIR__ADDRESS_KINDS][2] = {
+    [WEIR__ADDRESS_UNKNOWN] = {open_nothing, open_nothing},
+    [WEIR__ADDRESS_CBS] = {weir__serve_desk, weir__serve_desk},
+    [WEIR__ADDRESS_MANAGEMENT] = {weir__serve_desk, weir__serve_desk},
+    [WEIR__ADDRESS_PUBLISH] = {open_nothing, weir__serve_sender},
+    [WEIR__ADDRESS_RECEIVE] = {weir__serve_receiver, open_nothing},
+};
+
+static void on_attach(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    struct weir__refusal r = {{0}, NULL};
+    struct weir__amqp_error error;
+    struct weir__address a;
+    int rc = read_address(ev, &a, &r);
+
+    if (rc == 0) rc = doors[a.kind][weir__amqp_link_role(ev->link)](c, ev, &a, &r);
+    if (rc == 0) return;
+    error = weir__errors_say(&r);
+    /* A stolen place is told in another form than all else: Go's client asks for it. */
+    weir__amqp_refuse(ev->link, &error, rc == WEIR_EEPOCH || rc == WEIR_ESTOLEN, NULL);
+    weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: link '%.*s' refused: %s",
+                   weir__tcp_peer(c->tcp), (int)weir__amqp_link_name(ev->link).len,
+                   (const char *)weir__amqp_link_name(ev->link).at, r.why.text);
+}
+
+static void on_flow(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    struct weir__duty *d = ev->link ? weir__amqp_link_user(ev->link) : NULL;
+
+    if (d)
+        weir__duty_pump(d);
+    else if (!ev->link)
+        weir__duty_pump_all(c, ev->session);
+}
+
+bool weir__connection_transfer(const struct weir__amqp_event *ev)
+{
+    struct weir__duty *d = weir__amqp_link_user(ev->link);
+
+    return !d || !d->link || !d->calls->transfer || d->calls->transfer(d, &ev->delivery);
+}
+
+static void on_transfer(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    if (!weir__connection_transfer(ev)) c->busy_ms = weir__loop_now_ms(c->loop);
+}
+
+static void on_detach(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    struct weir__duty *d = weir__amqp_link_user(ev->link);
+
+    (void)c;
+    if (d) d->calls->gone(d);
+}
+
+static void on_close(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    c->closing = true;
+    if (!ev->error.condition.at || !c->tcp) return;
+    weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: closed by %s: %.*s, %.*s",
+                   weir__tcp_peer(c->tcp), ev->local ? "us" : "the client",
+                   (int)ev->error.condition.len, (const char *)ev->error.condition.at,
+                   (int)ev->error.description.len, (const char *)ev->error.description.at);
+}
+
+static void (*const on_event[])(struct weir__connection *, const struct weir__amqp_event *) = {
+    [WEIR__AMQP_EVENT_PROTOCOL] = on_protocol, [WEIR__AMQP_EVENT_SASL] = on_sasl,
+    [WEIR__AMQP_EVENT_OPEN] = on_open,         [WEIR__AMQP_EVENT_BEGIN] = NULL,
+    [WEIR__AMQP_EVENT_ATTACH] = on_attach,     [WEIR__AMQP_EVENT_FLOW] = on_flow,
+    [WEIR__AMQP_EVENT_TRANSFER] = on_transfer, [WEIR__AMQP_EVENT_SETTLE] = NULL,
+    [WEIR__AMQP_EVENT_DETACH] = on_detach,     [WEIR__AMQP_EVENT_END] = NULL,
+    [WEIR__AMQP_EVENT_CLOSE] = on_close,
+};
+
+void weir__connection_on_event(struct weir__connection *c, const struct weir__amqp_event *ev)
+{
+    if (on_event[ev->type]) on_event[ev->type](c, ev);
+}

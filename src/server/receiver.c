@@ -1,0 +1,313 @@
+/* receiver.c - links that receive: the events of one partition, from a position on.
+ *
+ *   news > weir__receiver_next > composed straight into the engine's output
+ *
+ * Credit is the link's own. Events are taken from the hub some at a time; those that the output has
+ * no room for wait where they lie. Outcomes mean nothing to a stream and are not waited for. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hub/receiver.h"
+#include "server/selector.h"
+#include "server/state.h"
+
+#define TAKE_EVENTS 32u
+#define TAKE_BYTES ((size_t)128 << 10)
+#define TAKES_PER_PUMP 8 /* then others have their turn */
+#define METRICS_BYTES 320
+#define FILTER_SELECTOR "apache.org:selector-filter:string"
+#define CAPABILITY_METRICS "com.microsoft:enable-receiver-runtime-metric"
+#define PROPERTY_EPOCH "com.microsoft:epoch"
+#define PROPERTY_NAME "com.microsoft:receiver-name"
+
+struct receiver {
+    struct weir__duty duty;
+    struct weir__hub *hub;
+    struct weir__receiver *in;
+    uint32_t partition;
+    bool metrics;
+    bool settled;
+    bool over; /* detached by us */
+    struct weir__receiver_take take;
+    uint32_t at; /* the first of take that was not sent */
+    struct weir__event events[TAKE_EVENTS];
+};
+
+/* ---- sending ---- */
+
+static void put_pair(struct weir__amqp_writer *w, const char *name, struct weir__amqp_value v)
+{
+    weir__amqp_put(w, weir__amqp_bytes(WEIR__AMQP_SYMBOL, name, strlen(name)));
+    weir__amqp_put(w, v);
+}
+
+/* What is newest in the partition, as delivery annotations. */
+static struct weir__bytes write_metrics(struct receiver *r, uint8_t to[METRICS_BYTES])
+{
+    struct weir__clock clock = r->duty.connection->server->clock;
+    struct weir__partition_properties p;
+    struct weir__bytes out = {0};
+    struct weir__amqp_writer w;
+    char offset[24];
+    size_t mark;
+    int len;
+
+    if (weir__hub_partition_properties(r->hub, r->partition, &p, NULL) != 0) return out;
+    len = snprintf(offset, sizeof offset, "%" PRId64, p.last_offset);
+    weir__amqp_writer_init(&w, to, METRICS_BYTES);
+    weir__amqp_put_descriptor(&w, 0x71);
+    mark = weir__amqp_put_open(&w);
+    put_pair(&w, "last_enqueued_sequence_number",
+             weir__amqp_signed(WEIR__AMQP_LONG, p.last_sequence));
+    put_pair(&w, "last_enqueued_offset", weir__amqp_bytes(WEIR__AMQP_STRING, offset, (size_t)len));
+    put_pair(&w, "last_enqueued_time_utc", weir__amqp_signed(WEIR__AMQP_TIMESTAMP, p.last_time_ms));
+    put_pair(&w, "runtime_info_retrieval_time_utc",
+             weir__amqp_signed(WEIR__AMQP_TIMESTAMP, clock.wall_ms(clock.self)));
+    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 8);
+    if (weir__amqp_writer_finish(&w, &out, NULL) != 0) out = (struct weir__bytes){0};
+    return out;
+}
+
+static void detach(struct receiver *r, const struct weir__refusal *why)
+{
+    struct weir__amqp_error error = weir__errors_say(why);
+
+    r->over = true;
+    weir__amqp_detach(r->duty.link, &error);
+}
+
+/* One event into the output. WEIR_EBUSY: there is no room. */
+static int send_event(struct receiver *r, const struct weir__event *e, struct weir__bytes metrics,
+                      struct weir_error *err)
+{
+    char offset[24];
+    int len = snprintf(offset, sizeof offset, "%" PRIu64, e->offset);
+    struct weir__amqp_stamp stamp = {.sequence = (int64_t)e->sequence,
+                                     .enqueued_ms = e->time_ms,
+                                     .offset = weir__bytes_of(offset, (size_t)len),
+                                     .partition_key = e->key,
+                                     .delivery_annotations = metrics};
+    size_t bound = weir__amqp_compose_bound(e->message.len, &stamp), bytes;
+    uint8_t *to = weir__amqp_deliver(r->duty.link, bound);
+    int rc;
+
+    if (!to) return WEIR_EBUSY;
+    rc = weir__amqp_compose(e->message, &stamp, to, bound, &bytes, err);
+    if (rc == 0) weir__amqp_delivered(r->duty.link, bytes, 0, r->settled);
+    return rc;
+}
+
+/* What is left of the take. */
+static int send_taken(struct receiver *r, struct weir_error *err)
+{
+    uint8_t space[METRICS_BYTES];
+    struct weir__bytes metrics = {0};
+    int rc = 0;
+
+    if (r->metrics && r->at < r->take.count) metrics = write_metrics(r, space);
+    while (rc == 0 && r->at < r->take.count) {
+        rc = send_event(r, &r->events[r->at], metrics, err);
+        if (rc == 0) r->at++;
+    }
+    return rc;
+}
+
+/* The next events, at most as many as there is credit for. WEIR_EBUSY: there are none. */
+static int take_events(struct receiver *r, uint32_t credit, struct weir_error *err)
+{
+    int rc;
+
+    r->at = 0;
+    r->take =
+        (struct weir__receiver_take){.events_max = credit < TAKE_EVENTS ? credit : TAKE_EVENTS,
+                                     .bytes_max = TAKE_BYTES,
+                                     .events = r->events};
+    rc = weir__receiver_next(r->in, &r->take, err);
+    if (rc != 0) r->take.count = 0;
+    return rc == 0 && r->take.count == 0 ? WEIR_EBUSY : rc;
+}
+
+/* Damaged events cannot be served: the reader is told by the gap, the operator by the log. */
+static int pass_damage(struct receiver *r, const struct weir_error *err)
+{
+    struct weir__connection *c = r->duty.connection;
+    uint64_t first, last;
+
+    weir__receiver_skip(r->in, &first, &last);
+    weir__log_line(&c->server->logger, WEIR__ERROR, "server",
+                   "hub '%s', partition %" PRIu32 ": events %" PRIu64 " to %" PRIu64
+                   " are passed over: %s",
+                   weir__hub_name(r->hub), r->partition, first, last, err->text);
+    return 0;
+}
+
+/* 0: all that was there is sent, or all that there was credit for. */
+static int send_some(struct receiver *r, struct weir_error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < TAKES_PER_PUMP; i++) {
+        uint32_t credit;
+        rc = send_taken(r, err);
+        credit = weir__amqp_sendable(r->duty.link);
+        if (rc != 0 || credit == 0) return rc;
+        rc = take_events(r, credit, err);
+        if (rc == WEIR_EBUSY) {
+            if (weir__amqp_link_drain(r->duty.link)) weir__amqp_drained(r->duty.link);
+            return 0;
+        }
+        if (rc == WEIR_ECORRUPT) rc = pass_damage(r, err);
+    }
+    if (rc == 0) weir__duty_wake(&r->duty);
+    return rc;
+}
+
+static void pump(struct weir__duty *duty)
+{
+    struct receiver *r = (struct receiver *)duty;
+    struct weir__refusal why = {{0}, NULL};
+    int rc;
+
+    if (r->over) return;
+    rc = send_some(r, &why.why);
+    if (rc != 0 && rc != WEIR_EBUSY)
+        detach(r, &why);
+    else if (rc == WEIR_EBUSY ||
+             (weir__amqp_link_credit(duty->link) > 0 && weir__amqp_sendable(duty->link) == 0))
+        duty->connection->starved = true;
+}
+
+/* ---- attaching ---- */
+
+static void wake(void *user)
+{
+    weir__duty_wake(user);
+}
+
+static void free_receiver(struct receiver *r)
+{
+    weir__receiver_close(r->in); /* from here on nobody wakes us */
+    weir__duty_unready(&r->duty);
+    weir__hub_release(r->hub);
+    free(r->duty.path);
+    free(r);
+}
+
+static void gone(struct weir__duty *duty)
+{
+    struct receiver *r = (struct receiver *)duty;
+
+    weir__duty_end(duty);
+    free_receiver(r);
+}
+
+static const struct weir__duty_calls calls = {.pump = pump, .gone = gone};
+
+/* The selector may be described or not; nothing else is understood. */
+static int read_filter(const struct weir__amqp_value *filters, struct weir__position *out,
+                       struct weir__refusal *r)
+{
+    struct weir__amqp_value v, descriptor;
+
+    *out = (struct weir__position){.kind = WEIR__FROM_EARLIEST};
+    if (!weir__amqp_map_find(filters, FILTER_SELECTOR, &v)) return 0;
+    if (v.type == WEIR__AMQP_DESCRIBED) weir__amqp_described(&v, &descriptor, &v);
+    if (v.type == WEIR__AMQP_STRING || v.type == WEIR__AMQP_SYMBOL)
+        return weir__selector_parse(v.bytes, out, &r->why);
+    r->condition = WEIR__AMQP_COND_NOT_ALLOWED;
+    return weir__fail(&r->why, WEIR_EINVAL,
+                      "The link contains an invalid filter type. Only a selector filter is "
+                      "supported, and it is a string, not a %s.",
+                      weir__amqp_type_name(v.type));
+}
+
+static int64_t read_epoch(const struct weir__amqp_value *properties)
+{
+    struct weir__amqp_value v;
+
+    if (!weir__amqp_map_find(properties, PROPERTY_EPOCH, &v)) return WEIR__EPOCH_NONE;
+    if (v.type >= WEIR__AMQP_BYTE && v.type <= WEIR__AMQP_LONG) return v.i;
+    if (v.type >= WEIR__AMQP_UBYTE && v.type <= WEIR__AMQP_ULONG && v.u <= INT64_MAX)
+        return (int64_t)v.u;
+    return WEIR__EPOCH_NONE;
+}
+
+/* For texts only, so a long one is cut. */
+static void read_name(const struct weir__amqp_value *properties,
+                      char out[WEIR__RECEIVER_NAME_MAX + 1])
+{
+    struct weir__amqp_value v;
+    size_t len = 0;
+
+    if (weir__amqp_map_find(properties, PROPERTY_NAME, &v) && v.type == WEIR__AMQP_STRING)
+        len = v.bytes.len < WEIR__RECEIVER_NAME_MAX ? v.bytes.len : WEIR__RECEIVER_NAME_MAX;
+    if (len) memcpy(out, v.bytes.at, len);
+    out[len] = '\0';
+}
+
+static int find_partition(struct receiver *r, const struct weir__address *a,
+                          struct weir__refusal *refusal)
+{
+    r->partition = weir__address_partition(a->partition);
+    if (r->partition < weir__hub_partitions(r->hub)) return 0;
+    refusal->condition = WEIR__COND_RANGE;
+    return weir__fail(&refusal->why, WEIR_EINVAL,
+                      "The specified partition is invalid for an EventHub partition sender or "
+                      "receiver. It should be between 0 and %" PRIu32 ".",
+                      weir__hub_partitions(r->hub) - 1);
+}
+
+static int attach(struct receiver *r, const struct weir__amqp_event *ev,
+                  const struct weir__address *a, struct weir__refusal *refusal)
+{
+    const struct weir__amqp_value *properties = &ev->fields->attach.properties;
+    struct weir__amqp_composite source;
+    struct weir__position from;
+    char name[WEIR__RECEIVER_NAME_MAX + 1];
+    int rc =
+        weir__amqp_composite_of(&ev->fields->attach.source, WEIR__AMQP_KIND_SET(WEIR__AMQP_SOURCE),
+                                &source, &refusal->why);
+
+    if (rc == 0) rc = read_filter(&source.source.filter, &from, refusal);
+    if (rc != 0) return rc;
+    read_name(properties, name);
+    r->metrics = weir__duty_desires(ev, CAPABILITY_METRICS);
+    rc = weir__receiver_attach(&r->in, r->hub,
+                               &(struct weir__receiver_options){.group = a->group,
+                                                                .partition = r->partition,
+                                                                .from = from,
+                                                                .epoch = read_epoch(properties),
+                                                                .name = name,
+                                                                .credit = WEIR__CREDIT_UNLIMITED,
+                                                                .wake = wake,
+                                                                .user = &r->duty},
+                               &refusal->why);
+    if (rc != WEIR_ENOTFOUND) return rc;
+    return weir__fail(&refusal->why, rc,
+                      "The messaging entity '%s:eventhub:%.128s|%s' could not be found.",
+                      r->duty.connection->host, weir__hub_name(r->hub), a->group);
+}
+
+int weir__serve_receiver(struct weir__connection *c, const struct weir__amqp_event *ev,
+                         const struct weir__address *a, struct weir__refusal *refusal)
+{
+    struct weir__amqp_terms terms = {.no_outcomes = true};
+    struct receiver *r = calloc(1, sizeof *r);
+    int rc;
+
+    if (!r) return weir__fail(&refusal->why, WEIR_ENOMEM, "out of memory for a link");
+    r->duty.connection = c; /* news may come before the link is ours */
+    rc = weir__duty_allow(&r->duty, c, a, WEIR__RIGHT_LISTEN, "Listen", refusal);
+    if (rc == 0) rc = weir__connection_use(c, a->hub, &r->hub, &refusal->why);
+    if (rc == 0) rc = find_partition(r, a, refusal);
+    if (rc == 0) rc = attach(r, ev, a, refusal);
+    if (rc == 0) rc = weir__amqp_accept(ev->link, &terms, &refusal->why);
+    if (rc != 0) {
+        free_receiver(r);
+        return rc;
+    }
+    r->settled = weir__amqp_link_settled(ev->link);
+    weir__duty_start(&r->duty, c, ev->link, &calls);
+    return 0;
+}

@@ -1,0 +1,164 @@
+/* sender.c - links that publish: to a hub, or to one of its partitions.
+ *
+ *   transfer > weir__batch_of_payload > weir__hub_publish > (on disk) > accepted
+ *
+ * Nothing is copied on the way but by the log. What is wrong with a message is told as the outcome
+ * of its delivery, and the link stays: the JavaScript client would otherwise wait for a minute. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "server/mark.h"
+#include "server/state.h"
+
+struct sender {
+    struct weir__duty duty;
+    struct weir__hub *hub;
+    uint32_t partition; /* WEIR__PARTITION_ANY */
+    uint32_t in_flight;
+    bool marked; /* an idempotent producer */
+};
+
+static void free_sender(struct sender *s)
+{
+    weir__hub_release(s->hub);
+    free(s->duty.path);
+    free(s);
+}
+
+static void reject(struct sender *s, uint32_t delivery, const struct weir__refusal *r)
+{
+    struct weir__amqp_error error = weir__errors_say(r);
+
+    weir__amqp_settle(s->duty.link, delivery, delivery, WEIR__AMQP_REJECTED, &error);
+}
+
+/* Gives a message to the log. WEIR_EBUSY: the log takes nothing in now. */
+static int publish(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
+{
+    struct weir__log_producer producer = {0};
+    struct weir__publish *p;
+    struct weir__batch batch;
+    uint32_t partition;
+    int rc = weir__batch_of_payload(&batch, d->format, d->payload,
+                                    weir__hub_batch_bytes_max(s->hub), err);
+
+    if (rc == 0) rc = weir__hub_route(s->hub, &batch, s->partition, &partition, err);
+    if (rc == 0 && s->marked) rc = weir__mark_read(d->format, d->payload, &producer, err);
+    if (rc != 0) return rc;
+    p = weir__publish_new(s->duty.connection);
+    if (!p) return weir__fail(err, WEIR_ENOMEM, "out of memory for a delivery");
+    p->duty = &s->duty;
+    p->delivery = d->id;
+    p->settled = d->settled;
+    weir__publish_begin(p, d->payload.len);
+    rc = weir__hub_publish(s->hub, &batch, partition, producer.id ? &producer : NULL, 0,
+                           weir__publish_done, p, err);
+    if (rc == 0)
+        s->in_flight++;
+    else
+        weir__publish_cancel(p);
+    return rc;
+}
+
+static int check_size(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
+{
+    if (!d->too_large) return 0;
+    return weir__fail(err, WEIR_ETOOBIG,
+                      "The received message (delivery-id:%" PRIu32 ", size:%" PRIu64
+                      " bytes) exceeds the limit (%zu bytes) currently allowed on the link.",
+                      d->id, d->size, weir__hub_batch_bytes_max(s->hub));
+}
+
+static bool take_message(struct weir__duty *duty, const struct weir__amqp_delivery *d)
+{
+    struct sender *s = (struct sender *)duty;
+    struct weir__connection *c = duty->connection;
+    struct weir__refusal r = {{0}, NULL};
+    int rc = check_size(s, d, &r.why);
+
+    if (rc == 0) rc = publish(s, d, &r.why);
+    if (rc == WEIR_EBUSY && !c->stopping &&
+        (!c->busy_ms || weir__loop_now_ms(c->loop) < c->busy_ms + WEIR__SERVER_BUSY_MS))
+        return false;
+    if (rc != 0 && !d->settled) reject(s, d->id, &r);
+    return true;
+}
+
+void weir__sender_settle(struct weir__publish *p)
+{
+    struct sender *s = (struct sender *)p->duty;
+    struct weir__refusal r = {{0}, NULL};
+
+    s->in_flight--;
+    if (s->duty.link && !p->settled && p->rc == 0) {
+        weir__amqp_settle(s->duty.link, p->delivery, p->delivery, WEIR__AMQP_ACCEPTED, NULL);
+    } else if (s->duty.link && !p->settled) {
+        r.why.code = p->rc;
+        if (p->why) r.why = *p->why;
+        reject(s, p->delivery, &r);
+    }
+    if (!s->duty.link && s->in_flight == 0) free_sender(s);
+}
+
+static void gone(struct weir__duty *duty)
+{
+    struct sender *s = (struct sender *)duty;
+
+    weir__duty_end(duty);
+    if (s->in_flight == 0) free_sender(s);
+}
+
+static const struct weir__duty_calls calls = {.transfer = take_message, .gone = gone};
+
+/* The partition that the address names, when it names one. */
+static int find_partition(struct sender *s, const struct weir__address *a, struct weir__refusal *r)
+{
+    s->partition = WEIR__PARTITION_ANY;
+    if (!*a->partition) return 0;
+    s->partition = weir__address_partition(a->partition);
+    if (s->partition < weir__hub_partitions(s->hub)) return 0;
+    r->condition = WEIR__COND_RANGE;
+    return weir__fail(&r->why, WEIR_EINVAL,
+                      "The specified partition is invalid for an EventHub partition sender or "
+                      "receiver. It should be between 0 and %" PRIu32 ".",
+                      weir__hub_partitions(s->hub) - 1);
+}
+
+static int accept_link(struct sender *s, const struct weir__amqp_event *ev, struct weir__refusal *r)
+{
+    const struct weir__amqp_value *theirs = &ev->fields->attach.max_message_size;
+    struct weir__amqp_terms terms = {.max_message_size = weir__hub_batch_bytes_max(s->hub),
+                                     .credit = WEIR__SERVER_CREDIT};
+    uint8_t properties[WEIR__MARK_BYTES];
+    struct weir__mark mark;
+    int rc;
+
+    s->marked =
+        s->partition != WEIR__PARTITION_ANY && weir__duty_desires(ev, WEIR__MARK_CAPABILITY);
+    if (s->marked) {
+        rc = weir__mark_open(&mark, &ev->fields->attach.properties, s->hub, s->partition, r);
+        if (rc != 0) return rc;
+        terms.properties = weir__mark_properties(&mark, properties);
+    }
+    if (theirs->type == WEIR__AMQP_ULONG && theirs->u && theirs->u < terms.max_message_size)
+        terms.max_message_size = theirs->u;
+    return weir__amqp_accept(ev->link, &terms, &r->why);
+}
+
+int weir__serve_sender(struct weir__connection *c, const struct weir__amqp_event *ev,
+                       const struct weir__address *a, struct weir__refusal *r)
+{
+    struct sender *s = calloc(1, sizeof *s);
+    int rc;
+
+    if (!s) return weir__fail(&r->why, WEIR_ENOMEM, "out of memory for a link");
+    rc = weir__duty_allow(&s->duty, c, a, WEIR__RIGHT_SEND, "Send", r);
+    if (rc == 0) rc = weir__connection_use(c, a->hub, &s->hub, &r->why);
+    if (rc == 0) rc = find_partition(s, a, r);
+    if (rc == 0) rc = accept_link(s, ev, r);
+    if (rc == 0)
+        weir__duty_start(&s->duty, c, ev->link, &calls);
+    else
+        free_sender(s);
+    return rc;
+}

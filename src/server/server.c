@@ -1,0 +1,155 @@
+#include "server/server.h"
+
+#include <stdlib.h>
+
+#include "server/state.h"
+
+/* ---- stopping ---- */
+
+static void stop_loop(void *arg)
+{
+    struct weir__server_loop *l = arg;
+    struct weir__connection *c = l->connections, *next;
+
+    l->stopping = true;
+    for (; c; c = next) {
+        next = c->next;
+        weir__connection_stop(c);
+    }
+    weir__mutex_lock(&l->server->lock);
+    l->server->loops_stopping++;
+    weir__cond_broadcast(&l->server->changed);
+    weir__mutex_unlock(&l->server->lock);
+}
+
+/* From here on nothing new is taken in; waits until all of it is on disk, which happens whatever
+ * happens, and until the clients have gone, or their time is up. */
+static void wait_for_end(struct weir__server *s)
+{
+    int64_t deadline = weir__deadline_ns(WEIR__SERVER_STOP_MS);
+
+    weir__mutex_lock(&s->lock);
+    while (s->loops_stopping < weir__loops_count(s->loops))
+        weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
+    while (s->connections > 0 && weir__cond_wait(&s->changed, &s->lock, deadline)) continue;
+    while (atomic_load(&s->unflushed) > 0) weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
+    weir__mutex_unlock(&s->lock);
+}
+
+void weir__server_stop(struct weir__server *s)
+{
+    if (!s) return;
+    atomic_store(&s->stopping, true);
+    if (s->amqp) weir__listener_close(s->amqp);
+    if (s->amqps) weir__listener_close(s->amqps);
+    if (s->http) weir__listener_close(s->http);
+    if (s->loops) {
+        for (unsigned i = 0; i < weir__loops_count(s->loops); i++)
+            weir__loop_post(weir__loops_at(s->loops, i), &s->at[i].stop);
+        wait_for_end(s);
+    }
+    weir__loops_free(s->loops);
+    weir__listener_free(s->amqp);
+    weir__listener_free(s->amqps);
+    weir__listener_free(s->http);
+    weir__cond_fini(&s->changed);
+    weir__mutex_fini(&s->lock);
+    free(s->at);
+    free(s);
+}
+
+/* ---- starting ---- */
+
+static int start_loops(struct weir__server *s, unsigned count, struct weir_error *err)
+{
+    struct weir__loops_options options = {.count = count};
+    int rc = weir__loops_start(&s->loops, &options, err);
+
+    if (rc != 0) return rc;
+    count = weir__loops_count(s->loops);
+    s->at = calloc(count, sizeof *s->at);
+    if (!s->at) {
+        weir__loops_free(s->loops);
+        s->loops = NULL;
+        return weir__fail(err, WEIR_ENOMEM, "out of memory for a server");
+    }
+    for (unsigned i = 0; i < count; i++) {
+        s->at[i].server = s;
+        weir__post_init(&s->at[i].stop, stop_loop, &s->at[i]);
+    }
+    return 0;
+}
+
+/* Somebody spoke without TLS where there is TLS: told in the protocol they spoke. */
+static struct weir__bytes answer_mistake(void *user, enum weir__sniff spoken)
+{
+    static const char amqp[] = "AMQP\x02\x01\x00"; /* with the NUL: TLS is wanted */
+    static const char http[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n"
+                               "Content-Length: 0\r\n\r\n";
+    struct weir__server *s = user;
+
+    weir__log_line(&s->logger, WEIR__WARN, "server",
+                   "somebody spoke %s on the port of TLS; clients come here without "
+                   "UseDevelopmentEmulator=true in the connection string",
+                   weir__sniff_name(spoken));
+    if (spoken == WEIR__SNIFF_AMQP || spoken == WEIR__SNIFF_AMQP_SASL)
+        return weir__bytes_of(amqp, sizeof amqp);
+    if (spoken == WEIR__SNIFF_HTTP) return weir__bytes_of(http, sizeof http - 1);
+    return (struct weir__bytes){0};
+}
+
+static int listen_on(struct weir__server *s, struct weir__listener **out, const char *address,
+                     struct weir__tls_context *tls, bool (*accepted)(void *, struct weir__tcp *),
+                     struct weir_error *err)
+{
+    struct weir__listener_options options = {.address = address,
+                                             .tls = tls,
+                                             .accepted = accepted,
+                                             .mistaken = answer_mistake,
+                                             .user = s};
+    int rc;
+
+    if (!address) return 0;
+    rc = weir__listener_open(out, s->loops, &options, err);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "listening on %s", address);
+}
+
+int weir__server_start(struct weir__server **out, const struct weir__server_options *o,
+                       struct weir_error *err)
+{
+    struct weir__server *s = calloc(1, sizeof *s);
+    int rc;
+
+    if (!s) return weir__fail(err, WEIR_ENOMEM, "out of memory for a server");
+    s->ns = o->ns;
+    s->logger = o->logger;
+    s->clock = weir__clock_system();
+    s->trace = o->trace;
+    weir__mutex_init(&s->lock);
+    weir__cond_init(&s->changed);
+    rc = start_loops(s, o->loops, err);
+    if (rc == 0) rc = listen_on(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);
+    if (rc == 0) rc = listen_on(s, &s->amqps, o->amqps, o->tls, weir__connection_accept, err);
+    if (rc == 0) rc = listen_on(s, &s->http, o->http, NULL, weir__health_accept, err);
+    if (rc != 0) {
+        weir__server_stop(s);
+        return rc;
+    }
+    *out = s;
+    return 0;
+}
+
+const char *weir__server_amqp(const struct weir__server *s)
+{
+    return s->amqp ? weir__listener_address(s->amqp) : NULL;
+}
+
+const char *weir__server_amqps(const struct weir__server *s)
+{
+    return s->amqps ? weir__listener_address(s->amqps) : NULL;
+}
+
+const char *weir__server_http(const struct weir__server *s)
+{
+    return s->http ? weir__listener_address(s->http) : NULL;
+}

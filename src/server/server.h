@@ -1,0 +1,65 @@
+/* server.h - a namespace on the network: Azure Event Hubs' protocol on AMQP connections, health on
+ * HTTP ones.
+ *
+ *   io/tcp -> amqp/engine -> connection.c -> cbs.c, management.c   tokens and questions
+ *                                         -> sender.c              events in:  hub/ -> log/
+ *                                         -> receiver.c            events out: log/ -> hub/
+ *
+ * A connection lives on one loop and everything here happens on that loop. Two things come from
+ * other threads, completions of the log and news for receivers; both are put on a list of the
+ * connection and one visit of its loop takes care of all of them.
+ *
+ * Limits, each with its answer:
+ *
+ *   WEIR__SERVER_UNFLUSHED_MAX      bytes of a connection that are not on disk: it is not read
+ *   WEIR__SERVER_UNFLUSHED_ALL_MAX  of all: those with more than a fair share are not read
+ *   WEIR__SERVER_BUSY_MS            a log that takes nothing in for so long: server-busy
+ *   WEIR__SERVER_TOKEN_MS           a connection without a good token: closed
+ *   WEIR__SERVER_CLAIMS_MAX         audiences of a connection: the token is refused
+ *   WEIR__SERVER_REPLIES_MAX        answers that a client does not fetch: its request is refused */
+#ifndef WEIR_SERVER_SERVER_H
+#define WEIR_SERVER_SERVER_H
+
+#include "base/logging.h"
+#include "hub/namespace.h"
+#include "io/tls.h"
+
+#define WEIR__SERVER_UNFLUSHED_MAX ((size_t)4 << 20)
+#define WEIR__SERVER_UNFLUSHED_ALL_MAX ((size_t)32 << 20)
+#define WEIR__SERVER_UNFLUSHED_FAIR ((size_t)256 << 10)
+#define WEIR__SERVER_BUSY_MS 10000
+#define WEIR__SERVER_RETRY_MS 20 /* between tries to give a busy log a batch, at the latest */
+#define WEIR__SERVER_TOKEN_MS 20000
+#define WEIR__SERVER_CLAIMS_MAX 256
+#define WEIR__SERVER_REPLIES_MAX 32
+#define WEIR__SERVER_CREDIT 2000 /* of a sender; those of JavaScript start a thousand at once */
+#define WEIR__SERVER_STOP_MS 5000
+
+struct weir__server;
+
+/* Zero means the default. Strings are borrowed for the call, ns and tls for the server's life. */
+struct weir__server_options {
+    struct weir__namespace *ns;
+    const char *amqp;              /* "127.0.0.1:5672"; port 0: a free one */
+    const char *amqps;             /* with TLS; NULL: none */
+    const char *http;              /* NULL: none */
+    struct weir__tls_context *tls; /* of amqps */
+    unsigned loops;                /* one for each core */
+    bool trace;                    /* every frame is a line of the logger, at WEIR__DEBUG */
+    struct weir__logger logger;
+};
+
+/* It serves when this returns 0. WEIR_EEXIST: a port is taken, and the text says by whom. */
+int weir__server_start(struct weir__server **out, const struct weir__server_options *,
+                       struct weir_error *);
+
+/* Stops accepting, lets what was taken in become durable, tells every client
+ * amqp:connection:forced, and waits for them up to WEIR__SERVER_STOP_MS. Frees. NULL is fine. */
+void weir__server_stop(struct weir__server *);
+
+/* "127.0.0.1:5672"; NULL when there is none. */
+const char *weir__server_amqp(const struct weir__server *);
+const char *weir__server_amqps(const struct weir__server *);
+const char *weir__server_http(const struct weir__server *);
+
+#endif

@@ -1,0 +1,228 @@
+/* state.h - what the files of this room share: a server, its connections, and what is done for the
+ * links of a connection. */
+#ifndef WEIR_SERVER_STATE_H
+#define WEIR_SERVER_STATE_H
+
+#include <stdatomic.h>
+
+#include "amqp/engine.h"
+#include "base/thread.h"
+#include "io/listener.h"
+#include "server/address.h"
+#include "server/claims.h"
+#include "server/errors.h"
+#include "server/server.h"
+
+struct weir__connection;
+struct weir__duty;
+
+/* ---- duties: what is done for one link ---- */
+
+/* What may happen to a duty, on its loop. All but gone may be NULL. */
+struct weir__duty_calls {
+    /* A message came. false: not now; the connection stands still and comes with it again. */
+    bool (*transfer)(struct weir__duty *, const struct weir__amqp_delivery *);
+    /* There is credit, or room in the output, or news that were put into `ready`. */
+    void (*pump)(struct weir__duty *);
+    /* The link has ended: frees the duty, now or when nothing refers to it any more. */
+    void (*gone)(struct weir__duty *);
+};
+
+/* The head of every duty. */
+struct weir__duty {
+    const struct weir__duty_calls *calls;
+    struct weir__connection *connection;
+    struct weir__amqp_link *link;   /* NULL after its end */
+    struct weir__access_path *path; /* NULL, like rights 0: nothing is needed. The owner frees it */
+    unsigned rights;                /* one of which the link needs */
+    int64_t expires_s;              /* of the claim that it rests on */
+    struct weir__duty *next, *prev;
+    struct weir__duty *ready_next; /* guarded by the connection's lock, with is_ready */
+    bool is_ready;
+};
+
+/* Answers an attach with a duty for its link: weir__amqp_accept was called. Or says why not. */
+typedef int (*weir__duty_open_fn)(struct weir__connection *, const struct weir__amqp_event *,
+                                  const struct weir__address *, struct weir__refusal *);
+
+int weir__serve_sender(struct weir__connection *, const struct weir__amqp_event *,
+                       const struct weir__address *, struct weir__refusal *);
+int weir__serve_receiver(struct weir__connection *, const struct weir__amqp_event *,
+                         const struct weir__address *, struct weir__refusal *);
+int weir__serve_desk(struct weir__connection *, const struct weir__amqp_event *,
+                     const struct weir__address *, struct weir__refusal *);
+
+/* Makes a duty the one of a link and puts it on the connection's list. */
+void weir__duty_start(struct weir__duty *, struct weir__connection *, struct weir__amqp_link *,
+                      const struct weir__duty_calls *);
+/* Takes it off the list and the link; gone calls this first. */
+void weir__duty_end(struct weir__duty *);
+
+/* Whether the connection may do this on the path of an address: `right` or Manage. Fills rights,
+ * path and expires_s of the duty. */
+int weir__duty_allow(struct weir__duty *, struct weir__connection *, const struct weir__address *,
+                     unsigned right, const char *name, struct weir__refusal *);
+
+/* Whether an attach asks for a capability. */
+bool weir__duty_desires(const struct weir__amqp_event *, const char *capability);
+
+/* From any thread, also under locks of the hub: pump is called soon, on the loop; or not, when it
+ * was taken back there. */
+void weir__duty_wake(struct weir__duty *);
+void weir__duty_unready(struct weir__duty *);
+
+/* On the loop: one, all of a connection or of one session (each time beginning with another, so
+ * that nobody always finds the output full), and all that were woken. */
+void weir__duty_pump(struct weir__duty *);
+void weir__duty_pump_all(struct weir__connection *, const struct weir__amqp_session *);
+void weir__duty_take_ready(struct weir__connection *);
+
+/* ---- requests and replies ---- */
+
+/* A message to $cbs or $management. Borrowed. */
+struct weir__request {
+    struct weir__connection *connection;
+    struct weir__amqp_value properties; /* the application's: a map */
+    struct weir__amqp_value body;       /* null when it is not a value */
+};
+
+/* The text under a name; empty when there is none. */
+struct weir__bytes weir__request_text(const struct weir__request *, const char *name);
+
+/* Answers one: writes the body of the reply, an AMQP value, or nothing. */
+typedef int (*weir__request_fn)(const struct weir__request *, struct weir__amqp_writer *body,
+                                struct weir__refusal *);
+
+int weir__cbs_answer(const struct weir__request *, struct weir__amqp_writer *body,
+                     struct weir__refusal *);
+int weir__management_answer(const struct weir__request *, struct weir__amqp_writer *body,
+                            struct weir__refusal *);
+
+/* SASL PLAIN with the name of a rule of the namespace and its key. */
+bool weir__cbs_login(struct weir__connection *, struct weir__bytes rule, struct weir__bytes key);
+
+/* ---- publishing ---- */
+
+/* A batch on its way to the disk. */
+struct weir__publish {
+    struct weir__connection *connection;
+    struct weir__duty *duty;
+    uint32_t delivery;
+    bool settled; /* by its sender, who does not want to know */
+    size_t bytes;
+    int rc;
+    struct weir_error *why; /* rc != 0, and there was memory for it */
+    struct weir__publish *next;
+};
+
+struct weir__publish *weir__publish_new(struct weir__connection *);
+void weir__publish_free(struct weir__publish *); /* one that was not taken by the log */
+/* The log has taken it. Call it before the log can be done with it. */
+void weir__publish_begin(struct weir__publish *, size_t bytes);
+void weir__publish_cancel(struct weir__publish *);
+/* The log's completion. */
+void weir__publish_done(void *publish, int rc, const struct weir__log_receipt *,
+                        const struct weir_error *);
+/* On the loop: settles what the log is done with; as many references are to be let go of. */
+unsigned weir__publish_take_done(struct weir__connection *);
+/* sender.c: tells the client, on the loop. */
+void weir__sender_settle(struct weir__publish *);
+
+/* ---- connections ---- */
+
+#define WEIR__CONNECTION_HOST_MAX 256
+#define WEIR__PUBLISH_SPARE_MAX 256 /* records kept for the next */
+
+struct weir__connection {
+    struct weir__server *server;
+    struct weir__loop *loop;
+    struct weir__tcp *tcp; /* NULL: it has ended */
+    struct weir__amqp *engine;
+    struct weir__timer timer;
+    struct weir__post work;               /* of other threads: done and ready */
+    struct weir__post visit;              /* of its own loop */
+    struct weir__connection *next, *prev; /* on its loop */
+    char host[WEIR__CONNECTION_HOST_MAX]; /* of the peer's open: how it calls us */
+    struct weir__claims claims;
+    struct weir__duty *duties;
+    uint32_t turn;                 /* whose it is to be pumped first */
+    struct weir__bytes last_words; /* sent behind the engine's output: for other protocols */
+    bool on_last_words;            /* that is what is being written */
+    int64_t began_ms;
+    int64_t expires_s;             /* when the first claim of a duty ends */
+    int64_t busy_ms;               /* since when a busy log holds up `event`; 0: it does not */
+    struct weir__amqp_event event; /* the current one */
+    size_t unflushed;              /* bytes with the log */
+    bool trusted;
+    bool held;     /* room was asked for and refused */
+    bool starved;  /* a duty has more to send than the output takes */
+    bool stopping; /* closed as soon as nothing is unflushed */
+    bool closing;  /* we have said so */
+    struct weir__publish *spare;
+    uint32_t spare_count;
+    atomic_uint refs; /* the loop's, and one for each batch with the log */
+
+    struct weir__mutex lock; /* for what follows */
+    struct weir__publish *done, **done_last;
+    struct weir__duty *ready, **ready_last;
+};
+
+/* The listener's accepted. */
+bool weir__connection_accept(void *server, struct weir__tcp *);
+
+/* Seconds since 1970 by the server's clock. */
+int64_t weir__connection_now_s(const struct weir__connection *);
+
+/* A hub by its name; what is missing is told as the service tells it. */
+int weir__connection_use(struct weir__connection *, const char *hub, struct weir__hub **out,
+                         struct weir_error *);
+int weir__connection_not_found(const struct weir__connection *, const char *path,
+                               struct weir_error *);
+
+/* The peer has shown who it is. */
+void weir__connection_trust(struct weir__connection *);
+
+/* On its loop: closes it when what it sent is on disk. */
+void weir__connection_stop(struct weir__connection *);
+
+/* events.c: one event; and a transfer once more, false: not now. */
+void weir__connection_on_event(struct weir__connection *, const struct weir__amqp_event *);
+bool weir__connection_transfer(const struct weir__amqp_event *);
+
+/* Here: gives a reference back. */
+void weir__connection_let_go(struct weir__connection *);
+
+/* Looks after it at the end of this turn. */
+void weir__connection_visit(struct weir__connection *);
+
+/* ---- the server ---- */
+
+struct weir__server_loop {
+    struct weir__server *server;
+    struct weir__connection *connections; /* touched by the loop only */
+    struct weir__post stop;
+    bool stopping;
+};
+
+struct weir__server {
+    struct weir__namespace *ns;
+    struct weir__logger logger;
+    struct weir__clock clock;
+    struct weir__loops *loops;
+    struct weir__server_loop *at; /* one for each loop */
+    struct weir__listener *amqp, *amqps, *http;
+    bool trace;
+    atomic_size_t unflushed;
+
+    atomic_bool stopping;
+
+    struct weir__mutex lock; /* for the two below, and stop waits with it */
+    struct weir__cond changed;
+    uint32_t connections;
+    uint32_t loops_stopping;
+};
+
+/* health.c: the listener's accepted for HTTP. */
+bool weir__health_accept(void *server, struct weir__tcp *);
+
+#endif

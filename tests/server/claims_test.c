@@ -1,0 +1,93 @@
+#include "server/claims.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "server/server.h"
+
+#define NOW 1000
+
+static struct weir__claim claim_of(const char *path, unsigned rights, int64_t expires_s)
+{
+    struct weir__claim c = {.rights = rights, .expires_s = expires_s};
+
+    snprintf(c.path.text, sizeof c.path.text, "%s", path);
+    return c;
+}
+
+static int add(struct weir__claims *c, const char *path, unsigned rights, int64_t expires_s)
+{
+    struct weir__claim claim = claim_of(path, rights, expires_s);
+
+    return weir__claims_add(c, &claim, NOW, NULL);
+}
+
+static int64_t until(const struct weir__claims *c, const char *path, unsigned rights, int64_t now_s)
+{
+    struct weir__claim claim = claim_of(path, rights, 0);
+
+    return weir__claims_until(c, &claim.path, rights, now_s);
+}
+
+static void covers_what_is_below(void **state)
+{
+    struct weir__claims c = {0};
+
+    (void)state;
+    assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, NOW), 0);
+    assert_int_equal(add(&c, "eh1/Partitions/1", WEIR__RIGHT_SEND, 2000), 0);
+    assert_int_equal(until(&c, "eh1/partitions/1", WEIR__RIGHT_SEND, NOW), 2000);
+    assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, NOW), 0);
+    assert_int_equal(until(&c, "eh1/Partitions/12", WEIR__RIGHT_SEND, NOW), 0);
+    assert_int_equal(until(&c, "eh1/Partitions/1", WEIR__RIGHT_LISTEN, NOW), 0);
+    assert_int_equal(add(&c, "", WEIR__RIGHTS_ALL, 1500), 0);
+    assert_int_equal(until(&c, "eh2", WEIR__RIGHT_LISTEN, NOW), 1500);
+    assert_int_equal(until(&c, "eh1/Partitions/1", WEIR__RIGHT_SEND, NOW), 2000);
+    weir__claims_fini(&c);
+}
+
+static void ends_and_is_renewed(void **state)
+{
+    struct weir__claims c = {0};
+
+    (void)state;
+    assert_int_equal(add(&c, "eh1", WEIR__RIGHT_SEND, 1100), 0);
+    assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, 1099), 1100);
+    assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, 1100), 0);
+    assert_int_equal(add(&c, "EH1", WEIR__RIGHT_SEND, 1200), 0);
+    assert_int_equal(c.count, 1);
+    assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, 1100), 1200);
+    weir__claims_fini(&c);
+}
+
+static void not_too_many(void **state)
+{
+    struct weir__claims c = {0};
+    char path[32];
+
+    (void)state;
+    for (int i = 0; i < WEIR__SERVER_CLAIMS_MAX; i++) {
+        snprintf(path, sizeof path, "eh%d", i);
+        assert_int_equal(add(&c, path, WEIR__RIGHT_SEND, i == 7 ? NOW : 2000), 0);
+    }
+    assert_int_equal(add(&c, "more", WEIR__RIGHT_SEND, 2000), 0); /* in the place of eh7 */
+    assert_int_equal(add(&c, "one more", WEIR__RIGHT_SEND, 2000), WEIR_ELIMIT);
+    assert_int_equal(add(&c, "eh3", WEIR__RIGHT_SEND, 3000), 0);
+    assert_int_equal(until(&c, "eh3", WEIR__RIGHT_SEND, NOW), 3000);
+    weir__claims_fini(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(covers_what_is_below),
+        cmocka_unit_test(ends_and_is_renewed),
+        cmocka_unit_test(not_too_many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* What $cbs and $management answer, without a wire: the same calls that desk.c makes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/state.h"
+
+/* Made by Microsoft's JavaScript client for sb://localhost/eh1, good until second 1700000000. */
+#define TOKEN                                                                                      \
+    "SharedAccessSignature sr=sb%3A%2F%2Flocalhost%2Feh1&"                                         \
+    "sig=bXwnzzxeV2PFlM%2BGaXaWproC2URqPYHFIhvxuIqXTAA%3D&se=1700000000&"                          \
+    "skn=RootManageSharedAccessKey"
+#define END (char *)NULL /* of the names and values given to ask */
+#define SAS "servicebus.windows.net:sastoken"
+
+struct scene {
+    char dir[256];
+    int64_t now_ms;
+    struct weir__server server;
+    struct weir__connection connection;
+    struct weir__buf pairs, body;
+    struct weir__amqp_writer writer;
+    struct weir__request request;
+    struct weir__refusal refusal;
+    struct weir__amqp_value reply;
+};
+
+static int64_t tell_time(void *self)
+{
+    return ((struct scene *)self)->now_ms;
+}
+
+static int set_up(void **state)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    struct weir__rule rule = {"RootManageSharedAccessKey", WEIR__RIGHTS_ALL, {"SAS_KEY_VALUE", ""}};
+    struct weir__hub_config hub = {.name = "eh1", .partitions = 3};
+    const char *tmp = getenv("TMPDIR");
+
+    snprintf(s->dir, sizeof s->dir, "%s/weir-request-XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(s->dir));
+    assert_int_equal(weir__namespace_open(&s->server.ns, s->dir, NULL, NULL), 0);
+    assert_int_equal(weir__namespace_rule_add(s->server.ns, NULL, &rule, NULL), 0);
+    assert_int_equal(weir__namespace_hub_create(s->server.ns, &hub, NULL), 0);
+    s->now_ms = INT64_C(1699999000000);
+    s->server.clock = (struct weir__clock){tell_time, tell_time, s};
+    s->connection.server = &s->server;
+    snprintf(s->connection.host, sizeof s->connection.host, "localhost");
+    assert_int_equal(weir__amqp_new(&s->connection.engine, &(struct weir__amqp_options){0}, NULL),
+                     0);
+    weir__buf_init(&s->pairs, 65536);
+    weir__buf_init(&s->body, 65536);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *s = *state;
+    char command[300];
+
+    weir__amqp_free(s->connection.engine);
+    weir__claims_fini(&s->connection.claims);
+    assert_int_equal(weir__namespace_close(s->server.ns, NULL), 0);
+    weir__buf_fini(&s->pairs);
+    weir__buf_fini(&s->body);
+    snprintf(command, sizeof command, "rm -rf '%s'", s->dir);
+    assert_int_equal(system(command), 0);
+    free(s);
+    return 0;
+}
+
+static struct weir__amqp_value text(const char *t)
+{
+    return weir__amqp_bytes(WEIR__AMQP_STRING, t, strlen(t));
+}
+
+/* Asks with application properties: names and texts in turn, NULL ends them. */
+static int ask(struct scene *s, weir__request_fn answer, const char *body, ...)
+{
+    struct weir__amqp_cursor at;
+    uint32_t count = 0;
+    const char *t;
+    va_list args;
+    size_t mark;
+    int rc;
+
+    s->pairs.len = s->body.len = 0;
+    weir__amqp_writer_append(&s->writer, &s->pairs);
+    mark = weir__amqp_put_open(&s->writer);
+    va_start(args, body);
+    for (; (t = va_arg(args, const char *)); count++) weir__amqp_put(&s->writer, text(t));
+    va_end(args);
+    weir__amqp_put_close(&s->writer, mark, WEIR__AMQP_MAP, count);
+    assert_int_equal(weir__amqp_writer_finish(&s->writer, NULL, NULL), 0);
+    at = weir__amqp_cursor_of(weir__buf_bytes(&s->pairs));
+    s->request = (struct weir__request){.connection = &s->connection};
+    assert_true(weir__amqp_read(&at, &s->request.properties));
+    if (body) s->request.body = text(body);
+    s->refusal = (struct weir__refusal){{0}, NULL};
+    weir__amqp_writer_append(&s->writer, &s->body);
+    rc = answer(&s->request, &s->writer, &s->refusal);
+    assert_int_equal(weir__amqp_writer_finish(&s->writer, NULL, NULL), 0);
+    at = weir__amqp_cursor_of(weir__buf_bytes(&s->body));
+    s->reply = (struct weir__amqp_value){0};
+    if (s->body.len) assert_true(weir__amqp_read(&at, &s->reply));
+    return rc;
+}
+
+static int put_token(struct scene *s, const char *token, const char *audience)
+{
+    return ask(s, weir__cbs_answer, token, "operation", "put-token", "type", SAS, "name", audience,
+               END);
+}
+
+static struct weir__amqp_value field(struct scene *s, const char *name, enum weir__amqp_type type)
+{
+    struct weir__amqp_value v;
+
+    assert_true(weir__amqp_map_find(&s->reply, name, &v));
+    assert_int_equal(v.type, type);
+    return v;
+}
+
+static void assert_text(struct weir__amqp_value v, const char *want)
+{
+    assert_int_equal(v.bytes.len, strlen(want));
+    assert_memory_equal(v.bytes.at, want, v.bytes.len);
+}
+
+static void a_good_token(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost:5672/eh1/Partitions/1"), 0);
+    assert_true(s->connection.trusted);
+    assert_int_equal(s->connection.claims.count, 1);
+    assert_string_equal(s->connection.claims.at[0]->path.text, "eh1/Partitions/1");
+    assert_int_equal(s->connection.claims.at[0]->expires_s, 1700000000);
+    assert_int_equal(s->connection.claims.at[0]->rights, WEIR__RIGHTS_ALL);
+}
+
+static void bad_tokens(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh2"), WEIR_EDENIED);
+    assert_non_null(strstr(s->refusal.why.text, "InvalidAudience: "));
+    assert_string_equal(s->refusal.condition, WEIR__COND_AUTH_FAILED);
+    assert_int_equal(put_token(s, "nonsense", "sb://localhost/eh1"), WEIR_EDENIED);
+    assert_non_null(strstr(s->refusal.why.text, "MalformedToken: "));
+    assert_int_equal(put_token(s, NULL, "sb://localhost/eh1"), WEIR_EDENIED);
+    s->now_ms = INT64_C(1700000000000);
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), WEIR_EDENIED);
+    assert_string_equal(s->refusal.why.text, "ExpiredToken: The token is expired. Expiration time: "
+                                             "'2023-11-14 22:13:20Z'");
+    assert_false(s->connection.trusted);
+    assert_int_equal(s->connection.claims.count, 0);
+}
+
+static void other_kinds_of_tokens(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(ask(s, weir__cbs_answer, "a.b.c", "operation", "put-token", "type", "jwt",
+                         "name", "sb://localhost/eh1", END),
+                     WEIR_EDENIED);
+    assert_string_equal(s->refusal.condition, WEIR__COND_AUTH_FAILED);
+    assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", "delete-token", END),
+                     WEIR_EINVAL);
+    assert_string_equal(s->refusal.condition, WEIR__AMQP_COND_NOT_ALLOWED);
+}
+
+static void a_hub_has_exact_types(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_items items;
+    struct weir__amqp_value ids, id;
+
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "EH1",
+                         "type", "com.microsoft:eventhub", "security_token", TOKEN, END),
+                     0);
+    assert_int_equal(s->reply.type, WEIR__AMQP_MAP);
+    assert_int_equal(s->reply.count, 12);
+    assert_text(field(s, "name", WEIR__AMQP_STRING), "eh1");
+    assert_text(field(s, "type", WEIR__AMQP_STRING), "com.microsoft:eventhub");
+    assert_true(field(s, "created_at", WEIR__AMQP_TIMESTAMP).i > 0);
+    assert_int_equal(field(s, "partition_count", WEIR__AMQP_INT).i, 3);
+    assert_int_equal(field(s, "georeplication_factor", WEIR__AMQP_INT).i, 1);
+    ids = field(s, "partition_ids", WEIR__AMQP_ARRAY);
+    assert_int_equal(ids.count, 3);
+    weir__amqp_items_init(&items, &ids);
+    for (int i = 0; i < 3; i++) {
+        assert_true(weir__amqp_items_next(&items, &id));
+        assert_int_equal(id.type, WEIR__AMQP_STRING);
+        assert_text(id, (char[]){(char)('0' + i), 0});
+    }
+}
+
+static void an_empty_partition_has_exact_types(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:partition", "partition", "2", END),
+                     0);
+    assert_int_equal(s->reply.count, 16);
+    assert_text(field(s, "name", WEIR__AMQP_STRING), "eh1");
+    assert_text(field(s, "type", WEIR__AMQP_STRING), "com.microsoft:partition");
+    assert_text(field(s, "partition", WEIR__AMQP_STRING), "2");
+    assert_int_equal(field(s, "begin_sequence_number", WEIR__AMQP_LONG).i, 0);
+    assert_int_equal(field(s, "last_enqueued_sequence_number", WEIR__AMQP_LONG).i, -1);
+    assert_text(field(s, "last_enqueued_offset", WEIR__AMQP_STRING), "-1");
+    assert_int_equal(field(s, "last_enqueued_time_utc", WEIR__AMQP_TIMESTAMP).i,
+                     INT64_C(-62135596800000));
+    assert_int_equal(field(s, "is_partition_empty", WEIR__AMQP_BOOL).u, 1);
+}
+
+static void what_is_not_there(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:partition", "partition", "3", END),
+                     WEIR_EINVAL);
+    assert_string_equal(s->refusal.condition, WEIR__COND_RANGE);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh2",
+                         "type", "com.microsoft:eventhub", END),
+                     WEIR_EDENIED);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:eventhub", "security_token", "nonsense", END),
+                     WEIR_EDENIED);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "WRITE", "name", "eh1",
+                         "type", "com.microsoft:eventhub", END),
+                     WEIR_EINVAL);
+    assert_string_equal(s->refusal.why.text, "Invalid command 'WRITE'.");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_good_token, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bad_tokens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_kinds_of_tokens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hub_has_exact_types, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_partition_has_exact_types, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_is_not_there, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
