@@ -32,6 +32,10 @@ const struct weir__case weir__cases[] = {
     /* name and text, ours and beside, load, bytes, partitions and subject, goals */
     {"raw-write", "1 MiB overwrite + fdatasync, O_DIRECT",
      WHO(raw_write), WHO(raw_write_buffered), {NULL, 0, 1, NULL}, {SHOW(BYTES)}},
+    {"raw-unwritten", "the same blocks, called unwritten",
+     WHO(raw_unwritten), WHO(raw_write), {NULL, 0, 1, NULL}, {SHOW(BYTES)}},
+    {"raw-new", "1 MiB + fdatasync into new blocks",
+     WHO(raw_new), WHO(raw_write), {NULL, 0, 1, NULL}, {SHOW(BYTES)}},
     {"raw-sync", "4 KiB overwrite + fdatasync, O_DIRECT",
      WHO(raw_sync), WHO(raw_sync_buffered), {NULL, 0, 1, NULL}, {SHOW(P50)}},
     {"raw-read", "sequential buffered read, cold",

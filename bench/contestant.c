@@ -81,6 +81,20 @@ static int write_buffered(void *self, struct weir__bench_run *run, struct weir_e
     return weir__raw_overwrite(a->raw, false, RAW_WRITE_BYTES, RAW_WRITES / a->haste, run, err);
 }
 
+static int write_unwritten(void *self, struct weir__bench_run *run, struct weir_error *err)
+{
+    struct weir__arena *a = ((struct weir__trial *)self)->arena;
+
+    return weir__raw_write_fresh(a->raw, false, RAW_WRITE_BYTES, RAW_WRITES / a->haste, run, err);
+}
+
+static int write_new(void *self, struct weir__bench_run *run, struct weir_error *err)
+{
+    struct weir__arena *a = ((struct weir__trial *)self)->arena;
+
+    return weir__raw_write_fresh(a->raw, true, RAW_WRITE_BYTES, RAW_WRITES / a->haste, run, err);
+}
+
 static int sync_raw(void *self, struct weir__bench_run *run, struct weir_error *err)
 {
     struct weir__arena *a = ((struct weir__trial *)self)->arena;
@@ -252,6 +266,8 @@ static int read_cold(void *self, struct weir__bench_run *run, struct weir_error 
 const struct weir__contestant weir__contestant_raw_write = {"raw", NULL, write_raw};
 const struct weir__contestant weir__contestant_raw_write_buffered = {"buffered", NULL,
                                                                      write_buffered};
+const struct weir__contestant weir__contestant_raw_unwritten = {"raw", NULL, write_unwritten};
+const struct weir__contestant weir__contestant_raw_new = {"raw", NULL, write_new};
 const struct weir__contestant weir__contestant_raw_sync = {"raw", NULL, sync_raw};
 const struct weir__contestant weir__contestant_raw_sync_buffered = {"buffered", NULL,
                                                                     sync_buffered};

@@ -51,6 +51,8 @@ struct weir__contestant {
 /* The disk alone. Writes go over written blocks, 1 MiB with a sync each, or 4 KiB. */
 extern const struct weir__contestant weir__contestant_raw_write;
 extern const struct weir__contestant weir__contestant_raw_write_buffered;
+extern const struct weir__contestant weir__contestant_raw_unwritten;
+extern const struct weir__contestant weir__contestant_raw_new;
 extern const struct weir__contestant weir__contestant_raw_sync;
 extern const struct weir__contestant weir__contestant_raw_sync_buffered;
 extern const struct weir__contestant weir__contestant_raw_read; /* buffered, sequential, cold */

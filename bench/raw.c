@@ -115,6 +115,28 @@ int weir__raw_overwrite(struct weir__raw *raw, bool direct, size_t write_bytes, 
     return rc;
 }
 
+/* WEIR_EIO where the file system cannot. */
+static int forget_blocks(struct weir__raw *raw, bool anew, struct weir_error *err)
+{
+    int how = anew ? FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE : FALLOC_FL_ZERO_RANGE;
+
+    if (fallocate(raw->plain_fd, how, 0, (off_t)raw->bytes) != 0 ||
+        fallocate(raw->plain_fd, 0, 0, (off_t)raw->bytes) != 0)
+        return weir__fail_errno(err, errno, "fallocate");
+    raw->at = 0;
+    return fsync(raw->plain_fd) == 0 ? 0 : weir__fail_errno(err, errno, "fsync");
+}
+
+int weir__raw_write_fresh(struct weir__raw *raw, bool anew, size_t write_bytes, uint32_t writes,
+                          struct weir__bench_run *run, struct weir_error *err)
+{
+    int rc = forget_blocks(raw, anew, err);
+
+    assert(writes * write_bytes <= raw->bytes);
+    if (rc == 0) rc = weir__raw_overwrite(raw, true, write_bytes, writes, run, err);
+    return rc == 0 ? fill_file(raw, err) : rc;
+}
+
 int weir__raw_read(struct weir__raw *raw, struct weir__bench_run *run, struct weir_error *err)
 {
     struct weir__bench_mark mark;

@@ -22,6 +22,12 @@ void weir__raw_close(struct weir__raw *); /* the file stays */
 int weir__raw_overwrite(struct weir__raw *, bool direct, size_t write_bytes, uint32_t writes,
                         struct weir__bench_run *, struct weir_error *);
 
+/* As weir__raw_overwrite past the page cache, from the beginning and without going round, into
+ * blocks that the file system calls unwritten: those the file has, or, `anew`, others that the disk
+ * has not seen for this file either. Afterwards the file is one that was written once. */
+int weir__raw_write_fresh(struct weir__raw *, bool anew, size_t write_bytes, uint32_t writes,
+                          struct weir__bench_run *, struct weir_error *);
+
 /* Reads the whole file from its beginning through the page cache, 1 MiB at a time, after its pages
  * were dropped. */
 int weir__raw_read(struct weir__raw *, struct weir__bench_run *, struct weir_error *);
