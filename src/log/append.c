@@ -177,6 +177,7 @@ static void copy_batch(struct weir__log *log, const struct incoming *in)
         .count = b->count,
         .partition = (uint16_t)b->partition,
         .attrs = b->attrs,
+        .before = log->before,
     };
     uint8_t *at = weir__tail_at(&log->tail), *end = at + in->bytes;
 
@@ -189,6 +190,7 @@ static void copy_batch(struct weir__log *log, const struct incoming *in)
     }
     memset(at, 0, (size_t)(end - at));
     weir__tail_advance(&log->tail, in->bytes);
+    log->before = (struct weir__batch_before){b->partition, (uint32_t)in->bytes, b->count};
 }
 
 static void remember_producer(struct weir__producer *p, const struct incoming *in)

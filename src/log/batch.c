@@ -11,21 +11,32 @@
  *   38  u16  attributes, the hub's own
  *   40  u32  events in the body
  *   44  u16  producer epoch
- *   46  u16  zero
+ *   46  u16  the batch before this one: its events; 65535: that many or more
  *   48  u64  sequence number of the first event
  *   56  i64  enqueued time of all its events, Unix milliseconds
  *   64  u64  producer id, 0: none
  *   72  u32  producer sequence number of the first event
- *   76  u32  zero
+ *   76  u32  the batch before: 10 bits its partition, 22 bits its bytes / 8; 0: not told here
  *   80       body, then zeros up to a multiple of 8
  *
  * Position, hub and epoch are under the checksum, so bytes of another place, of another hub, or
- * left behind by an earlier life of the segment can never pass for this batch. */
+ * left behind by an earlier life of the segment can never pass for this batch. The batch before is
+ * told so that, when its header goes bad, it is known whose events are gone and how many. It is not
+ * told across segments and openings, where other records know as much. */
 #include "log/batch.h"
+
+#include <assert.h>
 
 #include "base/crc.h"
 
 #define BATCH_MAGIC 0x54414257u
+#define PARTITION_BITS 10
+#define COUNT_MANY 65535u
+
+static_assert(WEIR__LOG_PARTITIONS_MAX <= 1u << PARTITION_BITS, "a partition fits");
+static_assert((WEIR__LOG_BATCH_BYTES_MAX + 2 * WEIR__BATCH_HEADER_BYTES) / WEIR__BATCH_ALIGN <
+                  1u << (32 - PARTITION_BITS),
+              "the size of a batch fits");
 
 static uint32_t header_crc(const uint8_t *at, uint64_t hub_id)
 {
@@ -45,13 +56,24 @@ void weir__batch_encode(const struct weir__batch_header *h, uint64_t hub_id, uin
     weir__store16(to + 38, h->attrs);
     weir__store32(to + 40, h->count);
     weir__store16(to + 44, h->producer.epoch);
-    weir__store16(to + 46, 0);
+    weir__store16(to + 46, (uint16_t)(h->before.count < COUNT_MANY ? h->before.count : COUNT_MANY));
     weir__store64(to + 48, h->sequence);
     weir__store64(to + 56, (uint64_t)h->time_ms);
     weir__store64(to + 64, h->producer.id);
     weir__store32(to + 72, h->producer.sequence);
-    weir__store32(to + 76, 0);
+    weir__store32(to + 76,
+                  h->before.bytes / WEIR__BATCH_ALIGN << PARTITION_BITS | h->before.partition);
     weir__store32(to + 4, header_crc(to, hub_id));
+}
+
+static struct weir__batch_before decode_before(const uint8_t *from)
+{
+    uint32_t packed = weir__load32(from + 76), count = weir__load16(from + 46);
+    struct weir__batch_before b = {.partition = packed & ((1u << PARTITION_BITS) - 1),
+                                   .bytes = (packed >> PARTITION_BITS) * WEIR__BATCH_ALIGN};
+
+    b.count = count < COUNT_MANY ? count : b.bytes;
+    return b;
 }
 
 bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch_header *out)
@@ -72,6 +94,7 @@ bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch
         .producer = {.id = weir__load64(from + 64),
                      .epoch = weir__load16(from + 44),
                      .sequence = weir__load32(from + 72)},
+        .before = decode_before(from),
     };
     return out->count > 0 && out->count <= out->body_bytes &&
            out->body_bytes <= WEIR__LOG_BATCH_BYTES_MAX && out->watermark <= out->position &&

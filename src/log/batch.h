@@ -9,6 +9,13 @@
 #define WEIR__BATCH_HEADER_BYTES 80u
 #define WEIR__BATCH_ALIGN 8u
 
+/* The neighbour in front, in the same segment. */
+struct weir__batch_before {
+    uint32_t partition;
+    uint32_t bytes; /* in the log; 0: nothing is told */
+    uint32_t count; /* of its events, or more when they are very many */
+};
+
 struct weir__batch_header {
     uint64_t position;
     uint64_t watermark; /* everything before it was on disk when this batch was taken in */
@@ -21,6 +28,7 @@ struct weir__batch_header {
     uint32_t count;
     uint16_t partition;
     uint16_t attrs;
+    struct weir__batch_before before;
 };
 
 void weir__batch_encode(const struct weir__batch_header *, uint64_t hub_id, uint8_t *to);

@@ -177,6 +177,7 @@ static bool undo(struct weir__log *log, struct weir_error *err)
             restore_producer(log, place(log, i));
     memcpy(log->heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
     weir__tail_cut(&log->tail, log->visible);
+    log->before = (struct weir__batch_before){0};
     log->undone += log->queue_tail - log->queue_commit;
     answer_all(log, cause.code, &cause);
     return true;

@@ -73,7 +73,7 @@ int weir__keep_start(struct weir__log *log, struct weir_error *err)
 {
     int rc;
 
-    log->keep_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    log->keep_mono_ms = log->active_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
     log->written_mono_ms = log->synced_mono_ms = log->keep_mono_ms;
     if (log->o.no_threads) return 0;
     rc = weir__thread_start(&log->flusher, "weir-flush", run_flusher, log, err);
@@ -253,7 +253,7 @@ static int expire_oldest(struct weir__log *log, struct weir_error *err)
     return rc;
 }
 
-/* A file for the next segment, once the active one is half full. */
+/* A file for the next segment, once the active one is half full or soon will be. */
 static int prepare_spare(struct weir__log *log, struct weir_error *err)
 {
     struct weir__segment *active = weir__log_active(log), *seg = NULL;
@@ -261,7 +261,7 @@ static int prepare_spare(struct weir__log *log, struct weir_error *err)
     int rc;
 
     if (log->failed || log->spare || log->headed ||
-        log->tail.end - active->h.base < active->h.capacity / 2)
+        (!log->filling_fast && log->tail.end - active->h.base < active->h.capacity / 2))
         return 0;
     weir__mutex_unlock(&log->lock);
     rc = weir__log_make_segment(log, capacity, &seg, err);

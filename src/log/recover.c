@@ -34,6 +34,8 @@ struct recovery {
     int stray_count;
     int rc;
     struct weir_error *err;
+    uint64_t gap_from, gap_to;      /* damage in front of what is visited next */
+    uint64_t *lost;                 /* per partition: events gone behind its last good batch */
     uint64_t lost_from, lost_bytes; /* acknowledged bytes of which nobody knows whose they were */
 };
 
@@ -238,6 +240,22 @@ static int clear_strays(struct recovery *r)
 
 /* ---- the last segment ---- */
 
+/* Books the damage that was met last: to the partition that the batch behind it names, when that
+ * explains all of it, else to nobody. The control file remembers what lies below its watermark. */
+static void lose_gap(struct recovery *r, const struct weir__batch_before *before)
+{
+    uint64_t known = r->log->control.watermark, bytes = r->gap_to - r->gap_from;
+
+    if (r->gap_to > known && before && before->bytes == bytes &&
+        before->partition < r->log->o.partitions) {
+        r->lost[before->partition] += before->count;
+    } else if (r->gap_to > known) {
+        r->lost_from = r->gap_from;
+        r->lost_bytes += r->gap_to - (r->gap_from > known ? r->gap_from : known);
+    }
+    r->gap_from = r->gap_to = 0;
+}
+
 static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_error *err)
 {
     struct recovery *r = user;
@@ -246,6 +264,8 @@ static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_
     const struct weir__batch_header *h = &b->h;
     struct weir__index_entry e = {h->position, h->sequence, h->time_ms, h->count, h->body_bytes};
 
+    lose_gap(r, h->position == r->gap_to ? &h->before : NULL);
+    r->lost[h->partition] = 0; /* its own number says how many are missing */
     if (h->sequence < head->next_sequence)
         return weir__fail(err, WEIR_ECORRUPT,
                           "batch at position %" PRIu64 " repeats sequence %" PRIu64
@@ -279,14 +299,14 @@ static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_
 static int take_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
 {
     struct recovery *r = user;
-    uint64_t known = r->log->control.watermark;
 
     (void)err;
     weir__log_note_damage(r->log, weir__log_active(r->log), from, to);
-    if (to > known) { /* behind the heads that the control file remembers */
-        r->lost_from = from;
-        r->lost_bytes += to - (from > known ? from : known);
+    if (r->gap_to != from) {
+        lose_gap(r, NULL);
+        r->gap_from = from;
     }
+    r->gap_to = to;
     return 0;
 }
 
@@ -295,6 +315,7 @@ static void pass_lost_sequences(struct recovery *r)
 {
     struct weir__log *log = r->log;
 
+    lose_gap(r, NULL);
     for (uint32_t i = 0; i < log->o.partitions; i++) {
         struct weir__head *head = &log->heads[i];
         const struct weir__head *known = &log->control.heads[i];
@@ -302,6 +323,7 @@ static void pass_lost_sequences(struct recovery *r)
         if (head->next_sequence < known->next_sequence) *head = *known;
         if (r->lost_bytes && head->last_offset < r->lost_from)
             head->next_sequence += r->lost_bytes; /* no batch holds more events than bytes */
+        head->next_sequence += r->lost[i];
         if (head->last_time_ms > log->last_time_ms) log->last_time_ms = head->last_time_ms;
     }
 }
@@ -476,10 +498,14 @@ int weir__log_gather(struct weir__log *log, struct weir_error *err)
 int weir__log_recover(struct weir__log *log, struct weir_error *err)
 {
     struct recovery r = {.log = log, .err = err};
-    int rc = gather(&r);
+    int rc = 0;
 
+    r.lost = calloc(log->o.partitions, sizeof *r.lost);
+    if (!r.lost) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = gather(&r);
     if (rc == 0) rc = open_active(&r);
     if (rc == 0) rc = clear_strays(&r);
+    free(r.lost);
     if (rc != 0) return rc;
     memcpy(log->durable_heads, log->heads, log->o.partitions * sizeof *log->heads);
     return load_begin(log, err);

@@ -18,6 +18,9 @@
 
 #define BATCHES_PER_SEGMENT_MIN 8u
 #define FRONTS_PER_SEGMENT_MIN 8u
+#define GROWTH 2u      /* of one segment to the next, until the largest size */
+#define GROWTH_FAST 8u /* the same, when the one before was full within FAST_MS */
+#define FAST_MS 1000
 
 uint64_t weir__log_next_capacity(const struct weir__log *log, uint64_t batch_bytes)
 {
@@ -25,7 +28,8 @@ uint64_t weir__log_next_capacity(const struct weir__log *log, uint64_t batch_byt
     uint32_t heads = weir__segment_heads_bytes(log->o.partitions, log->producers.count);
 
     if (log->segment_count) {
-        cap = 2 * log->segments[log->segment_count - 1]->h.capacity;
+        cap = (log->filling_fast ? GROWTH_FAST : GROWTH) *
+              log->segments[log->segment_count - 1]->h.capacity;
         if (cap > log->o.segment_bytes_max) cap = log->o.segment_bytes_max;
     }
     while (cap < BATCHES_PER_SEGMENT_MIN * batch_bytes ||
@@ -231,7 +235,10 @@ static int head_next(struct weir__log *log, uint64_t capacity, struct weir__segm
 static void activate(struct weir__log *log, struct weir__segment *seg, bool sealed)
 {
     struct weir__segment *old = weir__log_active(log);
+    int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
 
+    log->filling_fast = log->roll_bytes && mono_ms - log->active_mono_ms < FAST_MS;
+    log->active_mono_ms = mono_ms;
     old->end = log->visible;
     weir__file_close(old->file);
     old->file = NULL;
@@ -242,6 +249,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
     log->segments[log->segment_count++] = seg;
     memcpy(log->start_heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
     weir__tail_jump(&log->tail, seg->data);
+    log->before = (struct weir__batch_before){0};
     log->visible = log->synced = seg->data;
     log->active_since_ms = 0;
     log->want_roll = false;

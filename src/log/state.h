@@ -92,8 +92,11 @@ struct weir__log {
     struct weir__head *begin_heads; /* before the oldest segment's first batch */
     struct weir__producers producers;
     struct weir__tail tail;
+    struct weir__batch_before before; /* the last batch in the tail, for the next one's header */
     uint64_t visible, synced;
     int64_t last_time_ms;
+    int64_t active_mono_ms;  /* when the active segment became it */
+    bool filling_fast;       /* the one before was filled in no time: the next will be, too */
     int64_t active_since_ms; /* enqueued time of the active segment's first batch; 0: none yet */
 
     struct weir__log_pending *queue; /* ring of queue_cap places, a power of two */

@@ -635,6 +635,24 @@ static void rule_15_small_hubs_are_small(void **state)
     for (int i = 0; i < count; i++) assert_int_equal(seen[i], i < 3 ? 1u << (20 + i) : 8u << 20);
 }
 
+/* A flood is not made to stand still for small segments. */
+static void rule_15_segments_grow_fast_under_load(void **state)
+{
+    struct workload *w = *state;
+    const uint64_t sizes[] = {1u << 20, 2u << 20, 16u << 20};
+    int count = 0;
+
+    w->options.segment_bytes_max = 64u << 20;
+    start(w);
+    for (int i = 0; i < 60; i++) put(w, 0, 60000, 1);
+    for (size_t i = 0; simfs_path(w->disk, i); i++) {
+        if (!strstr(simfs_path(w->disk, i), ".seg")) continue;
+        assert_in_range(count, 0, 2);
+        assert_int_equal(simfs_size(w->disk, simfs_path(w->disk, i)), sizes[count++]);
+    }
+    assert_int_equal(count, 3);
+}
+
 /* A full disk is met when a segment is made, before a batch is taken in; and it passes. */
 static void rule_16_no_space_shows_at_the_roll(void **state)
 {
@@ -809,6 +827,7 @@ int main(void)
         RULE(rule_14_a_clock_jump_deletes_nothing),
         RULE(rule_14_a_clock_that_runs_back_stops_time),
         RULE(rule_15_small_hubs_are_small),
+        RULE(rule_15_segments_grow_fast_under_load),
         RULE(rule_16_no_space_shows_at_the_roll),
         RULE(rule_16_no_space_from_a_sync_is_final),
         RULE(rule_17_sectors_are_old_or_new),
