@@ -341,27 +341,60 @@ static void prefetch(struct weir__log_reader *r, const struct plan *p)
     ask(p, &s);
 }
 
-static int read_file(struct weir__log_reader *r, const struct plan *p, struct weir_error *err)
+/* The entries first to last, which lie one behind another in the file. What the file does not have
+ * reads as zeros. */
+static int read_run(struct weir__log_reader *r, const struct plan *p, uint32_t first, uint32_t last,
+                    struct weir_error *err)
 {
     struct weir__file *f = p->segment->read;
+    const struct weir__index_entry *e = entry_of(r, r->at + first);
+    size_t len = end_of(entry_of(r, r->at + last)) - e->position, got = 0;
+    int rc = f->ops->read(f, r->buffer + p->place[first], len, e->position - p->segment->h.base,
+                          &got, err);
+
+    if (rc != 0) return weir__wrap(err, rc, "reading segment %s", p->segment->name);
+    if (got < len) memset(r->buffer + p->place[first] + got, 0, len - got);
+    return 0;
+}
+
+/* The disk does not give the whole run: each of its batches alone. One that it refuses reads as
+ * zeros, so that it counts as damaged and its neighbours are served. */
+static void read_singly(struct weir__log_reader *r, const struct plan *p, uint32_t first,
+                        uint32_t last)
+{
+    const struct weir__log *log = r->log;
+    struct weir_error err;
+
+    for (uint32_t i = first; i <= last; i++) {
+        const struct weir__index_entry *e = entry_of(r, r->at + i);
+        int rc = read_run(r, p, i, i, &err);
+
+        if (rc == 0) continue;
+        weir__log_line(&log->o.logger, WEIR__ERROR, "log", "damage file=%s/%s byte=%" PRIu64 ": %s",
+                       log->dir, p->segment->name, e->position - p->segment->h.base, err.text);
+        memset(r->buffer + p->place[i], 0, end_of(e) - e->position);
+    }
+}
+
+static int read_file(struct weir__log_reader *r, const struct plan *p, struct weir_error *err)
+{
     uint32_t first = 0;
 
     prefetch(r, p);
     while (first < p->count) {
         const struct weir__index_entry *e = entry_of(r, r->at + first);
         uint32_t last = first;
-        size_t len, got = 0;
         int rc;
 
         /* One run: places and positions advance together. */
         while (last + 1 < p->count && p->place[last + 1] - p->place[first] ==
                                           entry_of(r, r->at + last + 1)->position - e->position)
             last++;
-        len = end_of(entry_of(r, r->at + last)) - e->position;
-        rc = f->ops->read(f, r->buffer + p->place[first], len, e->position - p->segment->h.base,
-                          &got, err);
-        if (rc != 0) return weir__wrap(err, rc, "reading segment %s", p->segment->name);
-        if (got < len) memset(r->buffer + p->place[first] + got, 0, len - got);
+        rc = read_run(r, p, first, last, err);
+        if (rc == WEIR_EIO)
+            read_singly(r, p, first, last);
+        else if (rc != 0)
+            return rc;
         first = last + 1;
     }
     return 0;

@@ -140,6 +140,9 @@ static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at,
     int rc = begin_call(f->fs, SIMFS_READ, &struck, err);
 
     check_direct(f, to, len, at);
+    if (rc == 0 && f->node == f->fs->spoilt && at < f->fs->spoilt_to &&
+        at + len > f->fs->spoilt_from)
+        rc = weir__fail(err, WEIR_EIO, "simulated bad sector");
     if (rc == 0 && f->flags & WEIR__FS_DIRECT)
         *out_len = read_direct(f->node, to, len, at);
     else if (rc == 0)

@@ -120,6 +120,9 @@ long simfs_peek(struct simfs *, const char *path, void *to, size_t len, uint64_t
 void simfs_poke(struct simfs *, const char *path, const void *from, size_t len, uint64_t at);
 void simfs_flip(struct simfs *, const char *path, uint64_t bit);
 
+/* From now on a read that touches these bytes is WEIR_EIO. One place at a time; len 0: none. */
+void simfs_spoil(struct simfs *, const char *path, uint64_t at, uint64_t len);
+
 /* The files there are, one path each, in the order of their names; NULL past the last. */
 const char *simfs_path(struct simfs *, size_t index);
 uint64_t simfs_size(struct simfs *, const char *path);

@@ -82,6 +82,8 @@ struct simfs {
     struct simfs_fault fault;
     uint64_t fault_calls;
     bool fault_struck;
+    const struct node *spoilt; /* and which of its bytes cannot be read */
+    uint64_t spoilt_from, spoilt_to;
     simfs_hook_fn hook;
     void *hook_user;
 };

@@ -159,6 +159,15 @@ void simfs_flip(struct simfs *s, const char *path, uint64_t bit)
     simfs_poke(s, path, &byte, 1, bit / 8);
 }
 
+void simfs_spoil(struct simfs *s, const char *path, uint64_t at, uint64_t len)
+{
+    weir__mutex_lock(&s->lock);
+    s->spoilt = len ? node_at(s, path) : NULL;
+    s->spoilt_from = at;
+    s->spoilt_to = at + len;
+    weir__mutex_unlock(&s->lock);
+}
+
 const char *simfs_path(struct simfs *s, size_t index)
 {
     const char *path = NULL;
