@@ -5,6 +5,13 @@
 
 #define LINE_BYTES_MAX 1024
 
+/* What is logged may be what a stranger sent: it must not look like two lines, or steer a terminal. */
+static void replace_controls(char *line)
+{
+    for (; *line; line++)
+        if ((unsigned char)*line < ' ' || *line == 0x7f) *line = '?';
+}
+
 void weir__log_line(const struct weir__logger *to, enum weir__level level, const char *room,
                     const char *fmt, ...)
 {
@@ -15,5 +22,6 @@ void weir__log_line(const struct weir__logger *to, enum weir__level level, const
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
+    replace_controls(line);
     to->fn(level, room, line, to->user);
 }

@@ -126,6 +126,23 @@ static int wait_for_room(struct weir__log *log, const struct incoming *in, int64
     return rc < 0 ? rc : 0;
 }
 
+static int fail_fenced(uint64_t id, unsigned received, unsigned current, struct weir_error *err)
+{
+    return weir__fail(err, WEIR_EFENCED,
+                      "producer %" PRIu64 ": a newer epoch took over. Received:%u Current:%u", id,
+                      received, current);
+}
+
+/* The newest epoch of a producer that has begun or has published; 0 when none is known. */
+static uint16_t current_epoch(struct weir__log *log, uint32_t partition, uint64_t id)
+{
+    const struct weir__producer *known = weir__producers_find(&log->producers, partition, id);
+    const struct weir__producer *begun = weir__producers_find(&log->begun, partition, id);
+    uint16_t epoch = known ? known->epoch : 0;
+
+    return begun && begun->epoch > epoch ? begun->epoch : epoch;
+}
+
 /* Checks an idempotent producer's mark. *out_known is what is remembered, NULL: nothing. */
 static int check_producer(struct weir__log *log, struct incoming *in,
                           struct weir__producer **out_known, struct weir_error *err)
@@ -135,6 +152,12 @@ static int check_producer(struct weir__log *log, struct incoming *in,
 
     *out_known = NULL;
     if (b->producer.id == 0) return 0;
+    if (log->begun.count > 0) {
+        uint16_t current = current_epoch(log, b->partition, b->producer.id);
+
+        if (b->producer.epoch < current)
+            return fail_fenced(b->producer.id, b->producer.epoch, current, err);
+    }
     *out_known = weir__producers_find(&log->producers, b->partition, b->producer.id);
     rc = weir__producer_check(*out_known, &b->producer, b->count, &in->receipt.duplicate, err);
     if (rc != 0 || *out_known) return rc;
@@ -349,16 +372,45 @@ int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_erro
     return rc;
 }
 
-int weir__log_producer_state(struct weir__log *log, uint32_t partition, uint64_t id,
+int weir__log_producer_begin(struct weir__log *log, uint32_t partition, uint64_t id, uint16_t epoch,
                              struct weir__log_producer *out_next, struct weir_error *err)
 {
     struct weir__producer *p;
+    uint16_t current;
     int rc = 0;
 
     weir__mutex_lock(&log->lock);
+    current = current_epoch(log, partition, id);
+    if (epoch < current) {
+        rc = fail_fenced(id, epoch, current, err);
+    } else if (epoch > current) {
+        p = weir__producers_put(&log->begun, partition, id);
+        if (p)
+            *p = (struct weir__producer){.id = id,
+                                         .partition = partition,
+                                         .epoch = epoch,
+                                         .offset = log->tail.end}; /* so that the oldest goes */
+        else
+            rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    }
     p = weir__producers_find(&log->producers, partition, id);
-    if (p)
-        *out_next = (struct weir__log_producer){p->id, p->epoch, p->next};
+    *out_next = (struct weir__log_producer){id, epoch, p ? p->next : 0};
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}
+
+int weir__log_producer_state(struct weir__log *log, uint32_t partition, uint64_t id,
+                             struct weir__log_producer *out_next, struct weir_error *err)
+{
+    const struct weir__producer *known, *begun;
+    int rc = 0;
+
+    weir__mutex_lock(&log->lock);
+    known = weir__producers_find(&log->producers, partition, id);
+    begun = weir__producers_find(&log->begun, partition, id);
+    if (known || begun)
+        *out_next = (struct weir__log_producer){id, current_epoch(log, partition, id),
+                                                known ? known->next : 0};
     else
         rc = weir__fail(err, WEIR_ENOTFOUND, "producer %" PRIu64 " is not known", id);
     weir__mutex_unlock(&log->lock);

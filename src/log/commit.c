@@ -195,12 +195,23 @@ static uint64_t choose_group(struct weir__log *log, uint64_t *out_to)
     return i;
 }
 
+static void count_flush(struct weir__log_stats *stats, int64_t took_ns)
+{
+    unsigned bucket = 0;
+
+    stats->flush_ns += (uint64_t)took_ns;
+    for (int64_t us = WEIR__LOG_FLUSH_FIRST_US; took_ns > us * 1000; us *= 2)
+        if (++bucket == WEIR__LOG_FLUSH_BUCKETS - 1) break;
+    stats->flush_buckets[bucket]++;
+}
+
 static int write_group(struct weir__log *log, uint64_t from, uint64_t to, bool *out_written,
                        struct weir_error *err)
 {
     struct weir__segment *seg = weir__log_active(log);
     struct weir__bytes parts[WEIR__FS_PARTS_MAX];
     int count = weir__tail_parts(&log->tail, from, to, parts), rc;
+    int64_t began_ns = weir__mono_ns(), took_ns;
 
     weir__mutex_unlock(&log->lock);
     rc = seg->file->ops->write(seg->file, parts, count,
@@ -208,9 +219,13 @@ static int write_group(struct weir__log *log, uint64_t from, uint64_t to, bool *
     *out_written = rc == 0;
     if (rc == 0 && !log->o.sync_ms && !(log->o.sabotage & WEIR__LOG_SKIP_SYNC))
         rc = seg->file->ops->sync(seg->file, err);
+    took_ns = weir__mono_ns() - began_ns;
     weir__mutex_lock(&log->lock);
     log->written_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
-    if (!log->o.sync_ms) log->stats.syncs++;
+    if (!log->o.sync_ms) {
+        log->stats.syncs++;
+        count_flush(&log->stats, took_ns);
+    }
     return rc == 0 ? 0 : weir__wrap(err, rc, "segment %s", seg->name);
 }
 

@@ -83,6 +83,11 @@ struct weir__file {
 /* The machine's own file system. Lives for ever, has no state. */
 struct weir__fs *weir__fs_posix(void);
 
+/* Files in this process's memory, at most bytes_max of them: WEIR_ENOSPACE above. Paths are
+ * relative. Freed, with all its files, when no handle is open; NULL is allowed. */
+int weir__fs_memory_new(struct weir__fs **out, uint64_t bytes_max, struct weir_error *);
+void weir__fs_memory_free(struct weir__fs *);
+
 /* close that takes NULL. */
 static inline void weir__file_close(struct weir__file *f)
 {

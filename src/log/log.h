@@ -119,6 +119,12 @@ int weir__log_append_wait(struct weir__log *, const struct weir__log_batch *, in
  * last completions may still be running. */
 int weir__log_flush(struct weir__log *, int64_t deadline_ns, struct weir_error *);
 
+/* Begins an epoch of a producer in a partition before its first batch: batches of older ones are
+ * refused from now on. out_next is as below. WEIR_EFENCED: a newer one has begun. An epoch is
+ * remembered over a restart from its first batch on, not from here. */
+int weir__log_producer_begin(struct weir__log *, uint32_t partition, uint64_t id, uint16_t epoch,
+                             struct weir__log_producer *out_next, struct weir_error *);
+
 /* What a producer's last batch in a partition was; epoch and sequence of what may come next.
  * WEIR_ENOTFOUND when nothing is known. */
 int weir__log_producer_state(struct weir__log *, uint32_t partition, uint64_t id,
@@ -143,6 +149,9 @@ enum weir__log_by { WEIR__LOG_BY_OFFSET, WEIR__LOG_BY_SEQUENCE, WEIR__LOG_BY_TIM
 int weir__log_find(struct weir__log *, uint32_t partition, enum weir__log_by, int64_t value,
                    bool inclusive, uint64_t *out_sequence, struct weir_error *);
 
+#define WEIR__LOG_FLUSH_BUCKETS 17
+#define WEIR__LOG_FLUSH_FIRST_US 64
+
 struct weir__log_stats {
     uint64_t batches, events, bytes; /* appended and durable since open; bytes of bodies */
     uint64_t groups, syncs;          /* commits, and sync calls of the commit path */
@@ -151,6 +160,10 @@ struct weir__log_stats {
     uint64_t tail_reads, disk_reads; /* reads served from memory and from files */
     uint64_t damaged_ranges;         /* found since open, see inspect */
     int64_t last_time_ms;
+    /* How long the disk took for a commit, write and sync: at most WEIR__LOG_FLUSH_FIRST_US << i
+     * microseconds and more than the bucket before says; the last has all that took longer. */
+    uint64_t flush_buckets[WEIR__LOG_FLUSH_BUCKETS];
+    uint64_t flush_ns;
 };
 
 void weir__log_stats(struct weir__log *, struct weir__log_stats *out);

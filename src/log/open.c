@@ -61,6 +61,7 @@ void weir__log_free(struct weir__log *log)
     weir__segment_close(log->headed);
     weir__file_close(log->control_file);
     weir__producers_fini(&log->producers);
+    weir__producers_fini(&log->begun);
     weir__tail_fini(&log->tail);
     weir__mutex_fini(&log->lock);
     weir__cond_fini(&log->room);

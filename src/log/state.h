@@ -91,6 +91,7 @@ struct weir__log {
     struct weir__head *start_heads; /* before the active segment's first batch */
     struct weir__head *begin_heads; /* before the oldest segment's first batch */
     struct weir__producers producers;
+    struct weir__producers begun; /* epochs, perhaps without a batch yet; never on disk */
     struct weir__tail tail;
     struct weir__batch_before before; /* the last batch in the tail, for the next one's header */
     uint64_t visible, synced;

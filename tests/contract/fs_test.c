@@ -1,4 +1,5 @@
-/* fs_test.c - what every file system behind log/fs.h owes: the machine's, and the simulated one. */
+/* fs_test.c - what every file system behind log/fs.h owes: the machine's, the one in memory, the
+ * simulated one. */
 #define _GNU_SOURCE
 #include "log/fs.h"
 
@@ -18,6 +19,7 @@
 struct world {
     struct weir__fs *fs;
     struct simfs *sim;
+    bool memory;
     char root[TEMPDIR_BYTES];
 };
 
@@ -323,7 +325,7 @@ static void full_disk_is_told(void **state)
     if (w->sim) simfs_capacity(w->sim, 1 << 20);
     rc = f->ops->allocate(f, (uint64_t)1 << 50, &err);
     assert_int_equal(rc, err.code);
-    assert_true(w->sim ? rc == WEIR_ENOSPACE : rc != 0);
+    assert_true(w->sim || w->memory ? rc == WEIR_ENOSPACE : rc != 0);
     assert_int_equal(size_ok(f), 6);
     assert_int_equal(read_ok(f, to, sizeof to, 0), 6);
     weir__file_close(f);
@@ -350,18 +352,33 @@ static int set_up_sim(void **state)
     return w->fs->ops->make_dir(w->fs, w->root, NULL);
 }
 
+static int set_up_memory(void **state)
+{
+    struct world *w = test_calloc(1, sizeof *w);
+
+    w->memory = true;
+    snprintf(w->root, sizeof w->root, "root");
+    *state = w;
+    if (weir__fs_memory_new(&w->fs, 64 << 20, NULL) != 0) return -1;
+    return w->fs->ops->make_dir(w->fs, w->root, NULL);
+}
+
 static int tear_down(void **state)
 {
     struct world *w = *state;
 
-    if (!w->sim) tempdir_remove(w->root);
+    if (w->memory)
+        weir__fs_memory_free(w->fs);
+    else if (!w->sim)
+        tempdir_remove(w->root);
     simfs_free(w->sim);
     test_free(w);
     return 0;
 }
 
-#define ON_BOTH(test)                                                                              \
+#define ON_ALL(test)                                                                               \
     {#test " (posix)", test, set_up_posix, tear_down, NULL},                                       \
+        {#test " (memory)", test, set_up_memory, tear_down, NULL},                                 \
     {                                                                                              \
 #test " (simulated)", test, set_up_sim, tear_down, NULL                                    \
     }
@@ -369,17 +386,17 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_BOTH(make_and_find),
-        ON_BOTH(read_what_was_written),
-        ON_BOTH(write_over_and_behind),
-        ON_BOTH(write_many_parts),
-        ON_BOTH(allocate_zeros),
-        ON_BOTH(direct_and_buffered_agree),
-        ON_BOTH(direct_read_of_odd_size),
-        ON_BOTH(list_and_remove),
-        ON_BOTH(removed_file_can_be_read_and_made_again),
-        ON_BOTH(lock_holds_until_closed),
-        ON_BOTH(full_disk_is_told),
+        ON_ALL(make_and_find),
+        ON_ALL(read_what_was_written),
+        ON_ALL(write_over_and_behind),
+        ON_ALL(write_many_parts),
+        ON_ALL(allocate_zeros),
+        ON_ALL(direct_and_buffered_agree),
+        ON_ALL(direct_read_of_odd_size),
+        ON_ALL(list_and_remove),
+        ON_ALL(removed_file_can_be_read_and_made_again),
+        ON_ALL(lock_holds_until_closed),
+        ON_ALL(full_disk_is_told),
     };
 
     return cmocka_run_group_tests_name("fs", tests, NULL, NULL);

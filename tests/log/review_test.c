@@ -96,7 +96,7 @@ static void lose_segment(struct workload *w, const char *name)
 
     snprintf(path, sizeof path, WORKLOAD_DIR "/%s", name);
     simfs_flip(w->disk, path, 100);
-    simfs_flip(w->disk, path, 8 * ((1u << 20) - 100));
+    simfs_flip(w->disk, path, 8 * ((UINT64_C(1) << 20) - 100));
     w->history->may_damage = true;
 }
 

@@ -1,0 +1,177 @@
+/* fs_memory_test.c - what the file system in memory has beyond the contract: its limit, and many
+ * threads. tests/contract/fs_test.c has the rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "log/chunks.h"
+#include "log/fs.h"
+#include "log/log.h"
+
+#define CHUNK ((uint64_t)WEIR__CHUNK_BYTES)
+
+static struct weir__fs *memory_of(uint64_t bytes_max)
+{
+    struct weir__fs *fs = NULL;
+
+    assert_int_equal(weir__fs_memory_new(&fs, bytes_max, NULL), 0);
+    return fs;
+}
+
+static struct weir__file *make(struct weir__fs *fs, const char *path)
+{
+    struct weir__file *f = NULL;
+
+    assert_int_equal(fs->ops->open(fs, path, WEIR__FS_CREATE, &f, NULL), 0);
+    return f;
+}
+
+static int put(struct weir__file *f, const char *text, uint64_t at, struct weir_error *err)
+{
+    struct weir__bytes part = weir__bytes_of(text, strlen(text));
+
+    return f->ops->write(f, &part, 1, at, err);
+}
+
+/* What cannot be had changes nothing; what was allocated is there; what is given back can be used
+ * again, by whoever comes. */
+static void the_limit_is_kept(void **state)
+{
+    struct weir__fs *fs = memory_of(4 * CHUNK);
+    struct weir__file *a = make(fs, "a"), *b = make(fs, "b");
+    struct weir_error err = {0};
+    uint64_t size;
+
+    (void)state;
+    assert_int_equal(a->ops->allocate(a, 3 * CHUNK, NULL), 0);
+    assert_int_equal(put(b, "x", CHUNK, &err), WEIR_ENOSPACE);
+    assert_non_null(strstr(err.text, "b: all of the 0 MiB"));
+    assert_int_equal(b->ops->size(b, &size, NULL), 0);
+    assert_int_equal(size, 0);
+    assert_int_equal(put(b, "x", CHUNK - 1, NULL), 0);
+    assert_int_equal(put(b, "x", UINT64_MAX - 1, NULL), WEIR_ENOSPACE);
+    assert_int_equal(put(b, "xy", UINT64_MAX - 1, NULL), WEIR_EINVAL);
+    assert_int_equal(put(a, "full", 3 * CHUNK - 4, NULL), 0);
+    assert_int_equal(a->ops->allocate(a, 3 * CHUNK + 1, NULL), WEIR_ENOSPACE);
+
+    assert_int_equal(a->ops->allocate(a, CHUNK + 1, NULL), 0);
+    assert_int_equal(b->ops->allocate(b, 2 * CHUNK, NULL), 0);
+    assert_int_equal(fs->ops->remove(fs, "a", NULL), 0);
+    assert_int_equal(b->ops->allocate(b, 3 * CHUNK, NULL), WEIR_ENOSPACE); /* a is still open */
+    weir__file_close(a);
+    assert_int_equal(b->ops->allocate(b, 4 * CHUNK, NULL), 0);
+    weir__file_close(b);
+    weir__fs_memory_free(fs);
+}
+
+static void a_reader_cannot_write(void **state)
+{
+    struct weir__fs *fs = memory_of(CHUNK);
+    struct weir__file *f = make(fs, "f");
+
+    (void)state;
+    weir__file_close(f);
+    assert_int_equal(fs->ops->open(fs, "f", WEIR__FS_READ_ONLY, &f, NULL), 0);
+    assert_int_equal(put(f, "x", 0, NULL), WEIR_EIO);
+    weir__file_close(f);
+    weir__fs_memory_free(fs);
+}
+
+struct worker {
+    struct weir__fs *fs;
+    struct weir__file *shared;
+    struct weir__thread thread;
+    unsigned number, bad;
+};
+
+/* Its own file over and over, and its own place in one that all have open. */
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    char name[16], text[16], seen[16];
+    struct weir__file *own;
+    size_t got;
+
+    snprintf(name, sizeof name, "own-%u", w->number);
+    for (int i = 0; i < 500; i++) {
+        snprintf(text, sizeof text, "%05u-%05d", w->number, i);
+        w->bad += put(w->shared, text, w->number * (CHUNK - 3), NULL) != 0;
+        w->bad +=
+            w->shared->ops->read(w->shared, seen, 11, w->number * (CHUNK - 3), &got, NULL) != 0;
+        w->bad += got != 11 || memcmp(seen, text, 11) != 0;
+        w->bad += w->fs->ops->open(w->fs, name, WEIR__FS_CREATE, &own, NULL) != 0;
+        w->bad += own->ops->allocate(own, CHUNK, NULL) != 0;
+        w->bad += w->fs->ops->remove(w->fs, name, NULL) != 0;
+        weir__file_close(own);
+    }
+    return NULL;
+}
+
+static void threads_do_not_meet(void **state)
+{
+    struct weir__fs *fs = memory_of(16 * CHUNK);
+    struct weir__file *shared = make(fs, "shared");
+    struct worker workers[4] = {{0}};
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        workers[i] = (struct worker){.fs = fs, .shared = shared, .number = i};
+        assert_int_equal(weir__thread_start(&workers[i].thread, "worker", work, &workers[i], NULL),
+                         0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        weir__thread_join(&workers[i].thread);
+        assert_int_equal(workers[i].bad, 0);
+    }
+    weir__file_close(shared);
+    weir__fs_memory_free(fs);
+}
+
+/* A whole log on it: full is a refusal, not the end. */
+static void a_log_is_told_when_it_is_full(void **state)
+{
+    static uint8_t body[256 << 10];
+    struct weir__fs *fs = memory_of(8 << 20);
+    struct weir__log_options o = {
+        .fs = fs, .dir = "log", .hub_id = 1, .partitions = 2, .segment_bytes_max = 4 << 20};
+    struct weir__log_batch batch = {.count = 1, .body = {weir__bytes_of(body, sizeof body)}};
+    struct weir__log_partition_info info;
+    struct weir__log *log;
+    struct weir_error err = {0};
+    unsigned taken = 0;
+    int rc = 0;
+
+    (void)state;
+    assert_int_equal(weir__log_create(&o, NULL), 0);
+    assert_int_equal(weir__log_open(&log, &o, NULL), 0);
+    while (rc == 0 && taken < 100) {
+        rc = weir__log_append_wait(log, &batch, weir__deadline_ns(10000), NULL, &err);
+        if (rc == 0) taken++;
+    }
+    assert_int_equal(rc, WEIR_ENOSPACE);
+    assert_non_null(strstr(err.text, "all of the 8 MiB"));
+    assert_in_range(taken, 8, 31);
+    assert_int_equal(weir__log_state(log, NULL), 0);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+
+    assert_int_equal(weir__log_open(&log, &o, NULL), 0);
+    assert_int_equal(weir__log_partition_info(log, 0, &info, NULL), 0);
+    assert_int_equal(info.next_sequence, taken);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    weir__fs_memory_free(fs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_limit_is_kept),
+        cmocka_unit_test(a_reader_cannot_write),
+        cmocka_unit_test(threads_do_not_meet),
+        cmocka_unit_test(a_log_is_told_when_it_is_full),
+    };
+
+    return cmocka_run_group_tests_name("fs_memory", tests, NULL, NULL);
+}
