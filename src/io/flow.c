@@ -1,10 +1,12 @@
 /* flow.c - bytes between a connection's socket and its owner, each way no more in one turn than is
  * its share. */
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include "io/state.h"
 
+#define FEW_BYTES 128       /* a disposition or a flow, and less than an event */
 #define TLS_WRITE_MAX 16384 /* a write that has to be tried again may not be shorter than before */
 
 static enum weir__flow socket_read(struct weir__tcp *c, uint8_t *to, size_t room, size_t *got,
@@ -69,6 +71,7 @@ static bool read_once(struct weir__tcp *c)
     }
     if (flow != WEIR__FLOW_MOVED) return false;
     c->may_read -= got;
+    c->owes_ack = c->listener && got <= FEW_BYTES;
     c->moved_ms = weir__loop_now_ms(c->loop);
     c->calls->received(c->owner, got);
     return c->tls || got == room;
@@ -107,6 +110,7 @@ static bool write_once(struct weir__tcp *c)
     c->blocked = flow == WEIR__FLOW_WAIT || (!c->tls && put < out.len);
     if (put) {
         c->may_write -= put < c->may_write ? put : c->may_write;
+        c->owes_ack = false; /* it went with the bytes */
         c->moved_ms = c->stall_ms = weir__loop_now_ms(c->loop);
         c->calls->sent(c->owner, put);
     }
@@ -127,6 +131,20 @@ void weir__tcp_write(struct weir__tcp *c)
     if (!c->blocked || c->state != WEIR__TCP_OPEN) return;
     if (!was_blocked) c->stall_ms = weir__loop_now_ms(c->loop);
     weir__tcp_arm(c);
+}
+
+/* A client that does not set TCP_NODELAY holds its next small message back until the last one is
+ * acknowledged, and the kernel takes up to 40 ms for that when there is no answer for it to travel
+ * with. So what needs no answer, a lone disposition for instance, is acknowledged at once. The
+ * kernel forgets the wish again: it has to be said each time. */
+void weir__tcp_acknowledge(struct weir__tcp *c)
+{
+#ifdef TCP_QUICKACK
+    int on = 1;
+
+    setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof on);
+#endif
+    c->owes_ack = false;
 }
 
 void weir__tcp_discard(struct weir__tcp *c)

@@ -16,7 +16,7 @@ static void answer_mistaken(struct weir__tcp *c)
     uint8_t first[WEIR__SNIFF_BYTES];
     ssize_t n = recv(c->fd, first, sizeof first, 0);
     enum weir__sniff kind = weir__sniff(weir__bytes_of(first, n > 0 ? (size_t)n : 0));
-    struct weir__bytes answer = weir__listener_mistaken(c->listener, kind);
+    struct weir__bytes answer = weir__listener_mistaken(c->listener, c->peer, kind);
 
     if (answer.len) send(c->fd, answer.at, answer.len, MSG_NOSIGNAL);
     weir__tcp_greeted(c);

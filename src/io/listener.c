@@ -29,6 +29,7 @@ struct weir__listener {
     int spare;                                   /* descriptor in reserve */
     bool listening;                              /* polls wait for connections */
     bool closing;
+    int64_t told_ms; /* when a limit was last told; 0: never */
     struct weir__timer pause;
     struct weir__post opening, closing_post, again;
     struct weir__resident resident;
@@ -112,15 +113,39 @@ bool weir__listener_welcome(struct weir__listener *l, struct weir__tcp *c)
     return l->options.accepted(l->options.user, c);
 }
 
-struct weir__bytes weir__listener_mistaken(struct weir__listener *l, enum weir__sniff kind)
+struct weir__bytes weir__listener_mistaken(struct weir__listener *l, const char *peer,
+                                           enum weir__sniff kind)
 {
     if (!l->options.mistaken) return weir__bytes_of(NULL, 0);
-    return l->options.mistaken(l->options.user, kind);
+    return l->options.mistaken(l->options.user, peer, kind);
 }
 
-static void refuse(struct weir__listener *l, int fd)
+void weir__listener_failed(struct weir__listener *l, const char *peer, const struct weir_error *why)
 {
+    if (l->options.failed) l->options.failed(l->options.user, peer, why);
+}
+
+/* An accept storm must not become a storm of words. */
+static void tell_limit(struct weir__listener *l, const char *peer, const char *why)
+{
+    int64_t now_ms = weir__loop_now_ms(l->home);
+    struct weir_error err;
+
+    if (l->told_ms && now_ms - l->told_ms < WEIR__LISTENER_TELL_MS) return;
+    l->told_ms = now_ms;
+    weir__fail(&err, WEIR_ELIMIT,
+               "turned away: %s (%u connections are open, %llu were turned away)", why,
+               atomic_load(&l->open), (unsigned long long)atomic_load(&l->refused));
+    weir__listener_failed(l, peer, &err);
+}
+
+static void refuse(struct weir__listener *l, int fd, const struct sockaddr *from, const char *why)
+{
+    char peer[WEIR__TCP_ADDRESS_MAX];
+
+    weir__address_format(from, peer);
     atomic_fetch_add(&l->refused, 1);
+    tell_limit(l, peer, why);
     close(fd);
 }
 
@@ -132,11 +157,12 @@ static void on_arrival(void *arg)
 static void let_in(struct weir__listener *l, int fd, const struct sockaddr *from)
 {
     struct weir__loop *to = weir__loops_at(l->loops, l->next++ % weir__loops_count(l->loops));
-    struct weir__tcp *c;
+    bool full = atomic_load(&l->open) >= l->options.connections_max;
+    struct weir__tcp *c = NULL;
 
-    if (atomic_load(&l->open) >= l->options.connections_max ||
-        !(c = weir__tcp_new(to, fd, WEIR__TCP_HANDSHAKE, &l->options.limits))) {
-        refuse(l, fd);
+    if (!full) c = weir__tcp_new(to, fd, WEIR__TCP_HANDSHAKE, &l->options.limits);
+    if (!c) {
+        refuse(l, fd, from, full ? "there are as many connections as may be" : "out of memory");
         return;
     }
     c->listener = l;
@@ -160,11 +186,15 @@ static void let_in(struct weir__listener *l, int fd, const struct sockaddr *from
  * that they do not wait for nothing. Then a pause, or we would be called again at once. */
 static void turn_away(struct weir__listener *l, int ear)
 {
+    struct sockaddr_storage from = {.ss_family = AF_INET};
+    socklen_t len = sizeof from;
     int fd;
 
     if (l->spare >= 0) close(l->spare);
-    fd = accept4(ear, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0) refuse(l, fd);
+    fd = accept4(ear, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
+    if (fd >= 0)
+        refuse(l, fd, (struct sockaddr *)&from,
+               "no file descriptor is left: raise the limit (ulimit -n, LimitNOFILE=)");
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     pause_a_while(l);
 }

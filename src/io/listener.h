@@ -15,6 +15,7 @@
 #define WEIR__LISTENER_SOCKETS_MAX 4 /* addresses of one host name that are listened on */
 #define WEIR__LISTENER_ACCEPTS_PER_TURN 64
 #define WEIR__LISTENER_PAUSE_MS 100
+#define WEIR__LISTENER_TELL_MS 10000
 
 struct weir__listener;
 
@@ -32,7 +33,11 @@ struct weir__listener_options {
     bool (*accepted)(void *user, struct weir__tcp *);
     /* On a loop: with TLS, somebody spoke something else. What is returned is sent to them as it
      * is, and lives as long as the listener. NULL: nothing is sent. */
-    struct weir__bytes (*mistaken)(void *user, enum weir__sniff);
+    struct weir__bytes (*mistaken)(void *user, const char *peer, enum weir__sniff);
+    /* On a loop: one that was never accepted was closed, since TLS was not agreed on or took too
+     * long. Or, with WEIR_ELIMIT, some were turned away for a limit of the above; this is said once
+     * in WEIR__LISTENER_TELL_MS. NULL: nobody wants to know. */
+    void (*failed)(void *user, const char *peer, const struct weir_error *why);
     void *user;
 };
 

@@ -29,7 +29,7 @@ static void on_wake(uv_async_t *a)
 
 static void on_alarm(uv_timer_t *t)
 {
-    (void)t; /* as are the timers */
+    uv_stop(t->loop); /* it may ring before the poll, which must not wait then */
 }
 
 static void begin_stop(void *arg)
@@ -47,10 +47,12 @@ static void expire_timers(struct weir__loop *l)
     int64_t now = weir__loop_now_ms(l);
     struct weir__timer *t;
 
+    l->expiring_ms = now;
     for (int i = 0; i < TIMERS_PER_TURN && (t = weir__timers_due(&l->timers, now)); i++) {
         l->active = true;
         t->fn(t->arg);
     }
+    l->expiring_ms = INT64_MIN;
 }
 
 static void run_mail(struct weir__loop *l)
@@ -161,6 +163,7 @@ static int open_loop(struct weir__loops *all, unsigned index, struct weir_error 
     }
     uv_timer_init(&l->uv, &l->alarm);
     l->alarm_ms = INT64_MAX;
+    l->expiring_ms = INT64_MIN;
     l->all = all;
     l->index = index;
     weir__mailbox_init(&l->mail);
@@ -286,6 +289,8 @@ int64_t weir__loop_now_ms(const struct weir__loop *l)
 void weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, int64_t at_ms)
 {
     assert(weir__loop_here(l));
+    /* One that is set again for now has its turn after all others. */
+    if (at_ms <= l->expiring_ms) at_ms = l->expiring_ms + 1;
     if (at_ms == INT64_MAX)
         weir__timers_stop(&l->timers, t);
     else

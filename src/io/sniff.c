@@ -35,6 +35,8 @@ static const struct row rows[] = {
     ROW("TRACE ", WEIR__SNIFF_HTTP),
     ROW("CONNECT ", WEIR__SNIFF_HTTP),
     ROW("PRI * HT", WEIR__SNIFF_HTTP),
+    ROW("\0\0??\0\x12\0?", WEIR__SNIFF_KAFKA), /* ApiVersions */
+    ROW("\0\0??\0\3\0?", WEIR__SNIFF_KAFKA),   /* Metadata */
 };
 
 static bool fits(const struct row *r, struct weir__bytes first)
@@ -62,6 +64,7 @@ const char *weir__sniff_name(enum weir__sniff s)
         [WEIR__SNIFF_AMQP_ODD] = "an unknown AMQP",
         [WEIR__SNIFF_TLS] = "TLS",
         [WEIR__SNIFF_HTTP] = "HTTP",
+        [WEIR__SNIFF_KAFKA] = "Kafka",
         [WEIR__SNIFF_UNKNOWN] = "something else",
     };
 

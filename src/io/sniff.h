@@ -15,6 +15,7 @@ enum weir__sniff {
     WEIR__SNIFF_AMQP_ODD,  /* "AMQP" and something else */
     WEIR__SNIFF_TLS,       /* the record of a ClientHello */
     WEIR__SNIFF_HTTP,      /* a method of HTTP/1, or the preface of HTTP/2 */
+    WEIR__SNIFF_KAFKA,     /* a length, then the request that its clients begin with */
     WEIR__SNIFF_UNKNOWN
 };
 

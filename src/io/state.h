@@ -21,7 +21,8 @@ struct weir__loop {
     uv_loop_t uv;
     uv_async_t wake;
     uv_timer_t alarm;
-    int64_t alarm_ms; /* what alarm is set to */
+    int64_t alarm_ms;    /* what alarm is set to */
+    int64_t expiring_ms; /* while timers are run: up to when; else INT64_MIN */
     struct weir__timers timers;
     struct weir__mailbox mail;
     struct weir__posts deferred;
@@ -86,6 +87,7 @@ struct weir__tcp {
     bool ended;                /* the peer has sent its last byte */
     bool hung_up;              /* it seems so, but we do not read now */
     bool read_soon;            /* there may be bytes that poll does not know of */
+    bool owes_ack;             /* a few bytes came, and nothing has gone out since */
     bool handshaking;          /* counted so by the listener */
     struct weir__post arrival; /* on its loop, from the listener's */
     struct weir__post work;    /* the visit at the end of the turn */
@@ -126,7 +128,8 @@ void weir__tcp_fail_errno(struct weir__tcp *, int errnum);
 /* flow.c */
 void weir__tcp_read(struct weir__tcp *);
 void weir__tcp_write(struct weir__tcp *);
-void weir__tcp_discard(struct weir__tcp *); /* reads and drops, without looking inside TLS */
+void weir__tcp_discard(struct weir__tcp *);     /* reads and drops, without looking inside TLS */
+void weir__tcp_acknowledge(struct weir__tcp *); /* what it owes */
 
 /* greet.c: one step of the handshake, and the listener's count of them. */
 void weir__tcp_greet(struct weir__tcp *);
@@ -137,7 +140,9 @@ void weir__dial_forget(struct weir__dial *);
 
 /* listener.c: what connections tell it. */
 bool weir__listener_welcome(struct weir__listener *, struct weir__tcp *);
-struct weir__bytes weir__listener_mistaken(struct weir__listener *, enum weir__sniff);
+struct weir__bytes weir__listener_mistaken(struct weir__listener *, const char *peer,
+                                           enum weir__sniff);
+void weir__listener_failed(struct weir__listener *, const char *peer, const struct weir_error *);
 void weir__listener_handshake_over(struct weir__listener *);
 void weir__listener_gone(struct weir__listener *);
 

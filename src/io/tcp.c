@@ -228,6 +228,9 @@ static void dispose(struct weir__tcp *c)
     if (c->polled) uv_close((uv_handle_t *)&c->poll, on_poll_closed);
     if (c->fd >= 0) close(c->fd);
     c->calls->closed(c->owner, &why);
+    if (c->listener && c->calls == &nobody &&
+        (c->code == WEIR_EDENIED || c->code == WEIR_ETIMEDOUT))
+        weir__listener_failed(c->listener, c->peer, &why);
     if (c->listener) weir__listener_gone(c->listener);
     free(c->why);
     if (!c->polled) free(c);
@@ -240,6 +243,7 @@ static void settle(void *arg)
 
     if (c->state == WEIR__TCP_OPEN && c->read_soon) weir__tcp_read(c);
     if (c->state == WEIR__TCP_OPEN || c->state == WEIR__TCP_ENDING) weir__tcp_write(c);
+    if (c->state == WEIR__TCP_OPEN && c->owes_ack) weir__tcp_acknowledge(c);
     if (c->state > WEIR__TCP_OPEN && c->state < WEIR__TCP_CLOSED && !c->ended) weir__tcp_discard(c);
     if (c->state == WEIR__TCP_ENDING && !c->blocked) weir__tcp_set_state(c, WEIR__TCP_GOODBYE);
     if (c->state == WEIR__TCP_GOODBYE) say_goodbye(c);
@@ -299,7 +303,7 @@ static void on_event(uv_poll_t *p, int status, int events)
 static void set_options(struct weir__tcp *c)
 {
     int on = 1, dead_s = (int)(c->limits.dead_ms / 1000), probe_s = dead_s / 3;
-    unsigned dead_ms = c->limits.dead_ms;
+    unsigned dead_ms = c->limits.dead_ms, stall_ms = c->limits.stall_ms;
 
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (dead_ms == WEIR__TCP_NEVER) return;
@@ -308,6 +312,8 @@ static void set_options(struct weir__tcp *c)
     setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &dead_s, sizeof dead_s);
     setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &probe_s, sizeof probe_s);
+    /* Also counts against a peer that is alive and does not read, for whom stall_ms is meant. */
+    if (dead_ms < stall_ms && stall_ms != WEIR__TCP_NEVER) dead_ms = stall_ms;
     setsockopt(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead_ms, sizeof dead_ms);
 }
 
@@ -419,6 +425,11 @@ void weir__tcp_abort(struct weir__tcp *c, const char *why)
 {
     assert(weir__loop_here(c->loop));
     weir__tcp_fail(c, WEIR_ECANCELED, "%s", why ? why : "aborted");
+}
+
+bool weir__tcp_ending(const struct weir__tcp *c)
+{
+    return c->state == WEIR__TCP_ENDING;
 }
 
 struct weir__loop *weir__tcp_loop(const struct weir__tcp *c)

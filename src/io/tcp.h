@@ -84,6 +84,9 @@ void weir__tcp_end(struct weir__tcp *);
 /* Closes without writing anything. The text is for closed, NULL: "aborted". */
 void weir__tcp_abort(struct weir__tcp *, const char *why);
 
+/* It was told to end, and writes what is left. */
+bool weir__tcp_ending(const struct weir__tcp *);
+
 struct weir__loop *weir__tcp_loop(const struct weir__tcp *);
 const char *weir__tcp_peer(const struct weir__tcp *);            /* "127.0.0.1:49152" */
 const struct weir__tls *weir__tcp_tls(const struct weir__tcp *); /* NULL: plain */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "io/certificate.h"
+
 #define CHAIN_MAX 16 /* certificates in a chain */
 #define AUTHORITIES_MAX 1024
 
@@ -90,17 +92,6 @@ static BIO_METHOD *make_road(void)
     return NULL;
 }
 
-/* What OpenSSL has to say, the first cause. */
-static int fail_ssl(struct weir_error *err, int code, const char *what)
-{
-    unsigned long e = ERR_get_error();
-    const char *reason = e ? ERR_reason_error_string(e) : NULL;
-
-    ERR_clear_error();
-    if (e && ERR_SYSTEM_ERROR(e)) return weir__fail_errno(err, ERR_GET_REASON(e), what);
-    return weir__fail(err, code, "%s: %s", what, reason ? reason : "no reason given");
-}
-
 /* The context: PEM from files or memory, by one road. */
 
 static int no_password(char *to, int room, int writing, void *user)
@@ -128,7 +119,7 @@ static int use_chain(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
             n++ == 0 ? SSL_CTX_use_certificate(ssl, cert) : (int)SSL_CTX_add1_chain_cert(ssl, cert);
         X509_free(cert);
     }
-    if (!ok || n == 0) return fail_ssl(err, WEIR_EINVAL, "reading the certificate");
+    if (!ok || n == 0) return weir__ssl_fail(err, WEIR_EINVAL, "reading the certificate");
     ERR_clear_error(); /* the end of the file */
     return 0;
 }
@@ -139,7 +130,7 @@ static int use_key(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
     int ok = key && SSL_CTX_use_PrivateKey(ssl, key) && SSL_CTX_check_private_key(ssl);
 
     EVP_PKEY_free(key);
-    return ok ? 0 : fail_ssl(err, WEIR_EINVAL, "reading the private key");
+    return ok ? 0 : weir__ssl_fail(err, WEIR_EINVAL, "reading the private key");
 }
 
 static int use_authorities(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
@@ -153,7 +144,7 @@ static int use_authorities(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
         X509_free(cert);
         n++;
     }
-    if (!ok || n == 0) return fail_ssl(err, WEIR_EINVAL, "reading the authorities");
+    if (!ok || n == 0) return weir__ssl_fail(err, WEIR_EINVAL, "reading the authorities");
     ERR_clear_error();
     return 0;
 }
@@ -166,7 +157,7 @@ static int use_pem(SSL_CTX *ssl, const char *file, struct weir__bytes memory,
 
     if (!file && !memory.at) return 0;
     pem = open_pem(file, memory);
-    rc = pem ? use(ssl, pem, err) : fail_ssl(err, WEIR_ENOTFOUND, "opening");
+    rc = pem ? use(ssl, pem, err) : weir__ssl_fail(err, WEIR_ENOTFOUND, "opening");
     BIO_free(pem);
     return rc == 0 || !file ? rc : weir__wrap(err, rc, "%s", file);
 }
@@ -181,7 +172,7 @@ static int set_trust(struct weir__tls_context *c, const struct weir__tls_options
     if (o->ask_certificate && !o->client && !known)
         return weir__fail(err, WEIR_EINVAL, "asking clients for certificates needs authorities");
     if (o->client && !known && !o->trust_anyone && !SSL_CTX_set_default_verify_paths(c->ssl))
-        return fail_ssl(err, WEIR_EIO, "finding what the system trusts");
+        return weir__ssl_fail(err, WEIR_EIO, "finding what the system trusts");
     if (o->client ? !o->trust_anyone : o->ask_certificate)
         SSL_CTX_set_verify(c->ssl, SSL_VERIFY_PEER, NULL);
     return 0;
@@ -197,7 +188,7 @@ static int set_rules(SSL_CTX *ssl, struct weir_error *err)
     SSL_CTX_set_read_ahead(ssl, 1);
     if (!SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) ||
         !SSL_CTX_set_session_id_context(ssl, (const unsigned char *)"weir", 4))
-        return fail_ssl(err, WEIR_EIO, "setting up TLS");
+        return weir__ssl_fail(err, WEIR_EIO, "setting up TLS");
     return 0;
 }
 
@@ -213,7 +204,7 @@ int weir__tls_context_new(struct weir__tls_context **out, const struct weir__tls
     c->road = make_road();
     c->ssl = SSL_CTX_new(o->client ? TLS_client_method() : TLS_server_method());
     if (!c->ssl || !c->road) {
-        fail_ssl(err, rc, "setting up TLS");
+        weir__ssl_fail(err, rc, "setting up TLS");
         goto fail;
     }
     if ((rc = set_rules(c->ssl, err)) != 0 || (rc = set_trust(c, o, err)) != 0) goto fail;
@@ -221,7 +212,7 @@ int weir__tls_context_new(struct weir__tls_context **out, const struct weir__tls
     if (rc == 0) rc = use_pem(c->ssl, o->key_file, o->key, use_key, err);
     if (rc != 0) goto fail;
     if (!o->client && !SSL_CTX_check_private_key(c->ssl)) {
-        rc = fail_ssl(err, WEIR_EINVAL, "a server's certificate and key");
+        rc = weir__ssl_fail(err, WEIR_EINVAL, "a server's certificate and key");
         goto fail;
     }
     *out = c;
@@ -263,7 +254,7 @@ int weir__tls_new(struct weir__tls **out, struct weir__tls_context *c, int fd, c
     if (!t || !t->ssl || !road || (c->client && !set_name(t->ssl, name))) {
         weir__tls_free(t);
         BIO_free(road);
-        return fail_ssl(err, WEIR_ENOMEM, "setting up TLS");
+        return weir__ssl_fail(err, WEIR_ENOMEM, "setting up TLS");
     }
     t->fd = fd;
     BIO_set_data(road, t);
@@ -305,7 +296,7 @@ static enum weir__flow judge(struct weir__tls *t, int rc, const char *what, stru
         if (err) err->code = WEIR_EUNREACHABLE;
         return WEIR__FLOW_FAILED;
     default:
-        fail_ssl(err, WEIR_EDENIED, what);
+        weir__ssl_fail(err, WEIR_EDENIED, what);
         if (verdict != X509_V_OK)
             weir__fail(err, WEIR_EDENIED, "%s: the certificate is not good: %s", what,
                        X509_verify_cert_error_string(verdict));
@@ -375,4 +366,15 @@ bool weir__tls_subject(const struct weir__tls *t, char *to, size_t room)
     BIO_free(text);
     X509_free(cert);
     return there;
+}
+
+bool weir__tls_identify(const struct weir__tls *t, struct weir__tls_identity *out)
+{
+    X509 *cert = SSL_get1_peer_certificate(t->ssl);
+    bool known = cert && SSL_get_verify_result(t->ssl) == X509_V_OK &&
+                 weir__certificate_name(cert, out->name, sizeof out->name);
+
+    if (known) out->until_s = weir__certificate_until_ms(cert) / 1000;
+    X509_free(cert);
+    return known;
 }

@@ -15,6 +15,7 @@ struct weir__tls_context;
 struct weir__tls;
 
 #define WEIR__TLS_SUBJECT_MAX 256
+#define WEIR__TLS_NAME_MAX 257 /* bytes of a common name in UTF-8, with its NUL */
 
 /* PEM, from a file or, when that is NULL, from memory. Zero means none. Everything is copied. */
 struct weir__tls_options {
@@ -63,5 +64,13 @@ bool weir__tls_pending(const struct weir__tls *);     /* there is more to read b
 /* The subject of the peer's verified certificate, as RFC 2253 writes it, cut where room ends; false
  * when it showed none. */
 bool weir__tls_subject(const struct weir__tls *, char *to, size_t room);
+
+/* Whom that certificate is for: the one common name of its subject. until_s is when it runs out,
+ * seconds since 1970. false: there is no verified certificate, or not exactly one name in it. */
+struct weir__tls_identity {
+    char name[WEIR__TLS_NAME_MAX];
+    int64_t until_s;
+};
+bool weir__tls_identify(const struct weir__tls *, struct weir__tls_identity *);
 
 #endif

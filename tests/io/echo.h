@@ -33,6 +33,7 @@ struct echo {
     size_t abort_after; /* likewise, but without a word */
     size_t pause_after; /* bytes received, then the server reads no more */
     bool refuse;
+    size_t mute_below;    /* less than so many bytes at once are not sent back */
     const char *farewell; /* sent instead of an echo, when end_after is reached */
 
     struct weir__mutex lock;
@@ -43,7 +44,10 @@ struct echo {
     uint64_t received;
     struct weir_error why; /* of the last that was closed */
     char subject[WEIR__TLS_SUBJECT_MAX];
+    struct weir__tls_identity identity;
     char peer[WEIR__TCP_ADDRESS_MAX];
+    unsigned failures;        /* told by the listener */
+    struct weir_error failed; /* the last of them */
 };
 
 struct echo_connection {
@@ -71,7 +75,7 @@ static void echo_received(void *owner, size_t bytes)
     struct echo_connection *c = owner;
     struct echo *e = c->echo;
 
-    c->last += bytes;
+    if (bytes >= e->mute_below) c->last += bytes;
     c->received += bytes;
     weir__mutex_lock(&e->lock);
     e->received += bytes;
@@ -150,9 +154,21 @@ static bool echo_accepted(void *user, struct weir__tcp *tcp)
     e->on_loop[weir__loop_index(weir__tcp_loop(tcp))]++;
     snprintf(e->peer, sizeof e->peer, "%s", weir__tcp_peer(tcp));
     if (weir__tcp_tls(tcp)) weir__tls_subject(weir__tcp_tls(tcp), e->subject, sizeof e->subject);
+    if (weir__tcp_tls(tcp)) weir__tls_identify(weir__tcp_tls(tcp), &e->identity);
     weir__cond_broadcast(&e->changed);
     weir__mutex_unlock(&e->lock);
     return true;
+}
+
+static void echo_failed(void *user, const char *peer, const struct weir_error *why)
+{
+    struct echo *e = user;
+
+    assert_int_equal(strncmp(peer, "127.0.0.1:", 10), 0);
+    weir__mutex_lock(&e->lock);
+    e->failures++;
+    e->failed = *why;
+    weir__mutex_unlock(&e->lock);
 }
 
 /* o may have limits, TLS and an address; the rest is filled in. */
@@ -166,6 +182,7 @@ static inline void echo_start(struct echo *e, struct weir__listener_options o)
     assert_int_equal(weir__loops_start(&e->loops, &lo, NULL), 0);
     if (!o.address) o.address = "127.0.0.1:0";
     o.accepted = echo_accepted;
+    o.failed = echo_failed;
     o.user = e;
     if (weir__listener_open(&e->listener, e->loops, &o, &err) != 0) fail_msg("%s", err.text);
 }
@@ -193,6 +210,18 @@ static inline void echo_wait(struct echo *e, unsigned opened, unsigned closed)
     while (e->opened < opened || e->closed < closed)
         if (!weir__cond_wait(&e->changed, &e->lock, deadline))
             fail_msg("%u of %u opened, %u of %u closed", e->opened, opened, e->closed, closed);
+    weir__mutex_unlock(&e->lock);
+}
+
+static inline void echo_wait_received(struct echo *e, uint64_t bytes)
+{
+    int64_t deadline = weir__deadline_ns(PATIENCE_MS);
+
+    weir__mutex_lock(&e->lock);
+    while (e->received < bytes)
+        if (!weir__cond_wait(&e->changed, &e->lock, deadline))
+            fail_msg("%llu of %llu bytes", (unsigned long long)e->received,
+                     (unsigned long long)bytes);
     weir__mutex_unlock(&e->lock);
 }
 

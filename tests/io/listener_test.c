@@ -92,6 +92,10 @@ static void has_a_maximum(void **state)
     fd[2] = echo_client(&e);
     assert_true(client_receive(fd[2], &byte, 1) <= 0); /* at once */
     assert_int_equal(weir__listener_counts(e.listener).refused, 1);
+    weir__mutex_lock(&e.lock);
+    assert_int_equal(e.failed.code, WEIR_ELIMIT);
+    assert_non_null(strstr(e.failed.text, "as many connections as may be (2 connections are open"));
+    weir__mutex_unlock(&e.lock);
     close(fd[0]);
     listener_wait(&e, 1, 0);
     fd[3] = echo_client(&e);
@@ -157,6 +161,11 @@ static void survives_without_descriptors(void **state)
     for (int i = 0; i < 3; i++) assert_true(client_receive(knock[i], &byte, 1) <= 0);
     assert_int_equal(weir__listener_counts(e.listener).refused, 3);
     assert_true(cpu_seconds() - before < 0.1); /* of three pauses, 0.2 s at least */
+    weir__mutex_lock(&e.lock);
+    assert_int_equal(e.failures, 1); /* not a line for each */
+    assert_int_equal(e.failed.code, WEIR_ELIMIT);
+    assert_non_null(strstr(e.failed.text, "no file descriptor is left: raise the limit"));
+    weir__mutex_unlock(&e.lock);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     for (int i = 0; i < 3; i++) close(knock[i]);
     fd = echo_client(&e);

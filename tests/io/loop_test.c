@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -104,6 +105,7 @@ struct story {
     struct weir__post post, deferred, never;
     struct weir__timer early, late, stopped;
     int64_t began_ms;
+    int ahead_ms, work_ms; /* when a timer is due, how long the turn that sets it goes on */
     unsigned turns;
     char order[16];
     size_t length;
@@ -181,6 +183,63 @@ static void timers_ring_in_order_and_not_early(void **state)
     assert_string_equal(s.order, "el");
 }
 
+static void on_due(void *arg)
+{
+    note(arg, 'd');
+    finish(arg);
+}
+
+static void start_one(void *arg)
+{
+    struct story *s = arg;
+    const struct timespec work = {.tv_nsec = s->work_ms * 1000000L};
+
+    weir__timer_init(&s->early, on_due, s);
+    weir__loop_timer_start(s->loop, &s->early, weir__loop_now_ms(s->loop) + s->ahead_ms);
+    nanosleep(&work, NULL);
+}
+
+/* On a loop with nothing else to do: due when it is set, and due before the next poll begins. */
+static void a_timer_that_is_due_already_rings(void **state)
+{
+    static const int rows[][2] = {{0, 0}, {-5, 0}, {5, 20}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct story s = {.all = start(1, 0), .ahead_ms = rows[i][0], .work_ms = rows[i][1]};
+        tell(&s, start_one);
+        assert_string_equal(s.order, "d");
+    }
+}
+
+/* Sets itself for the past again and again. */
+static void on_persistent(void *arg)
+{
+    struct story *s = arg;
+
+    if (!s->done) weir__loop_timer_start(s->loop, &s->early, s->began_ms - 1000);
+}
+
+static void start_persistent(void *arg)
+{
+    struct story *s = arg;
+
+    s->began_ms = weir__loop_now_ms(s->loop);
+    weir__timer_init(&s->early, on_persistent, s);
+    weir__timer_init(&s->late, on_late, s);
+    weir__loop_timer_start(s->loop, &s->late, s->began_ms + 30);
+    weir__loop_timer_start(s->loop, &s->early, s->began_ms - 1000);
+}
+
+static void nobody_starves_the_timers(void **state)
+{
+    struct story s = {.all = start(1, 0)};
+
+    (void)state;
+    tell(&s, start_persistent);
+    assert_string_equal(s.order, "l");
+}
+
 static void on_deferred(void *arg)
 {
     struct story *s = arg;
@@ -248,6 +307,8 @@ int main(void)
         cmocka_unit_test(runs_posts_of_many_threads),
         cmocka_unit_test(runs_posts_while_it_spins),
         cmocka_unit_test(timers_ring_in_order_and_not_early),
+        cmocka_unit_test(a_timer_that_is_due_already_rings),
+        cmocka_unit_test(nobody_starves_the_timers),
         cmocka_unit_test(a_turn_has_its_order),
         cmocka_unit_test(has_limits_and_defaults),
     };

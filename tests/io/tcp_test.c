@@ -188,6 +188,54 @@ static void a_slow_sender_is_served(void **state)
     echo_stop(&e);
 }
 
+/* A client without TCP_NODELAY sends its second word when the first is acknowledged, for which the
+ * kernel alone would take 40 ms, once it has seen questions and answers. */
+static void small_words_are_acknowledged_at_once(void **state)
+{
+    struct echo e = {.mute_below = MESSAGE};
+    uint8_t question[MESSAGE] = {0};
+    int fd, off = 0, slow = 0;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    fd = echo_client(&e);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &off, sizeof off);
+    for (unsigned i = 1; i <= 40; i++) {
+        int64_t began;
+        check_echo(fd, question, MESSAGE, MESSAGE);
+        began = weir__mono_ns();
+        client_send(fd, "one", 3);
+        client_send(fd, "two", 3);
+        echo_wait_received(&e, (uint64_t)i * (MESSAGE + 6));
+        slow += weir__mono_ns() - began > 30000000;
+    }
+    assert_in_range(slow, 0, 10);
+    close(fd);
+    echo_wait(&e, 1, 1);
+    echo_stop(&e);
+}
+
+/* The peer's machine has lost its power: nothing comes any more, not even an end. */
+static void who_vanished_is_noticed(void **state)
+{
+    struct echo e = {.room_max = 0};
+    int fd, on = 1;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){.limits = {.dead_ms = 1000}});
+    fd = echo_client(&e);
+    echo_wait(&e, 1, 0);
+    if (setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &on, sizeof on) != 0) {
+        print_message("only root can make a socket vanish\n");
+        client_reset(fd);
+    } else {
+        close(fd);
+    }
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_EUNREACHABLE);
+    echo_stop(&e);
+}
+
 static void a_reset_is_told(void **state)
 {
     struct echo e = {.room_max = 0};
@@ -326,6 +374,8 @@ int main(void)
         cmocka_unit_test(a_reader_that_stalls_is_closed),
         cmocka_unit_test(who_says_nothing_is_closed_when_asked_for),
         cmocka_unit_test(a_slow_sender_is_served),
+        cmocka_unit_test(small_words_are_acknowledged_at_once),
+        cmocka_unit_test(who_vanished_is_noticed),
         cmocka_unit_test(a_reset_is_told),
         cmocka_unit_test(a_reset_is_told_while_paused),
         cmocka_unit_test(an_unread_end_costs_nothing),

@@ -3,10 +3,12 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "echo.h"
 
 #include "certificate.h"
+#include "io/certificate.h"
 
 #define MUCH (4 << 20)
 
@@ -259,6 +261,8 @@ static void a_handshake_has_a_limit(void **state)
     close(quiet);
     close(slow);
     listener_wait(&e, 0, 0);
+    assert_int_equal(e.failures, 2);
+    assert_string_equal(e.failed.text, "the TLS handshake took too long");
     echo_stop(&e);
 }
 
@@ -285,11 +289,12 @@ static void handshakes_have_a_maximum(void **state)
     echo_stop(&e);
 }
 
-static struct weir__bytes explain(void *user, enum weir__sniff kind)
+static struct weir__bytes explain(void *user, const char *peer, enum weir__sniff kind)
 {
     const char *name = weir__sniff_name(kind);
 
     (void)user;
+    assert_int_equal(strncmp(peer, "127.0.0.1:", 10), 0);
     return weir__bytes_of(name, strlen(name));
 }
 
@@ -367,6 +372,8 @@ static void knows_a_client_by_its_certificate(void **state)
     assert_int_equal(peer_handshake(&p), 1);
     check_echo(&p, message, back, sizeof back);
     assert_string_equal(e.subject, "CN=weir test client");
+    assert_string_equal(e.identity.name, "weir test client");
+    assert_in_range(e.identity.until_s, time(NULL) + 80000, time(NULL) + 90000);
     peer_close(&p);
     /* In TLS 1.3 a client learns of its refusal when it reads. */
     peer_open(&q, &e, TLS1_3_VERSION, &stranger);
@@ -375,7 +382,43 @@ static void knows_a_client_by_its_certificate(void **state)
     peer_close(&q);
     listener_wait(&e, 0, 0);
     assert_int_equal(e.opened, 1);
+    assert_int_equal(e.failures, 1);
+    assert_int_equal(e.failed.code, WEIR_EDENIED);
+    assert_non_null(strstr(e.failed.text, "the certificate is not good: "));
     echo_stop(&e);
+}
+
+static bool name_of(const char *first, int first_len, const char *second, char *to, size_t room)
+{
+    X509 *cert = X509_new();
+    X509_NAME *subject = X509_get_subject_name(cert);
+    bool found;
+
+    if (first)
+        X509_NAME_add_entry_by_NID(subject, NID_commonName, V_ASN1_UTF8STRING,
+                                   (const uint8_t *)first, first_len, -1, 0);
+    if (second)
+        X509_NAME_add_entry_by_NID(subject, NID_commonName, V_ASN1_UTF8STRING,
+                                   (const uint8_t *)second, -1, -1, 0);
+    found = weir__certificate_name(cert, to, room);
+    X509_free(cert);
+    return found;
+}
+
+/* Names that two readers could read in two ways are not names. */
+static void a_name_is_one_name(void **state)
+{
+    char name[16];
+
+    (void)state;
+    assert_true(name_of("alice", -1, NULL, name, sizeof name));
+    assert_string_equal(name, "alice");
+    assert_false(name_of(NULL, 0, NULL, name, sizeof name));
+    assert_string_equal(name, "");
+    assert_false(name_of("alice", -1, "bob", name, sizeof name));
+    assert_false(name_of("alice\0.example", 14, NULL, name, sizeof name));
+    assert_false(name_of("a name of 16 byt", -1, NULL, name, sizeof name));
+    assert_true(name_of("a name of 15 by", -1, NULL, name, sizeof name));
 }
 
 static void says_what_is_wrong_with_files(void **state)
@@ -416,6 +459,7 @@ int main(void)
         cmocka_unit_test(refuses_old_versions),
         cmocka_unit_test(does_not_renegotiate),
         cmocka_unit_test(knows_a_client_by_its_certificate),
+        cmocka_unit_test(a_name_is_one_name),
         cmocka_unit_test(says_what_is_wrong_with_files),
     };
 

@@ -1,0 +1,11 @@
+/* descriptors.h - how many files and sockets this process may have open. */
+#ifndef WEIR_IO_DESCRIPTORS_H
+#define WEIR_IO_DESCRIPTORS_H
+
+#include <stdint.h>
+
+/* Asks for as many as the system lets us have: the soft limit, often 1024, is for programs that use
+ * select(). Returns how many that is; when it cannot be raised, how many it was. */
+uint64_t weir__descriptors_raise(void);
+
+#endif

@@ -1,0 +1,98 @@
+/* notify_test.c - a service manager is a datagram socket; here are real ones. */
+#define _GNU_SOURCE
+#include "io/notify.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The address as the kernel wants it, of a name as $NOTIFY_SOCKET has it. */
+static int listen_at(const char *name)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    memcpy(a.sun_path, name, strlen(name));
+    if (name[0] == '@') a.sun_path[0] = '\0';
+    assert_int_equal(bind(fd, (struct sockaddr *)(void *)&a, len), 0);
+    return fd;
+}
+
+static void expect_told(int fd, const char *state)
+{
+    char got[256] = "";
+
+    assert_int_equal(recv(fd, got, sizeof got - 1, MSG_DONTWAIT), strlen(state));
+    assert_string_equal(got, state);
+}
+
+static void a_path_is_told(void **state)
+{
+    char dir[] = "/tmp/weir-notify-XXXXXX", path[64];
+    struct weir_error err = {0};
+    int fd;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/socket", dir);
+    fd = listen_at(path);
+    assert_int_equal(weir__notify_send(path, "READY=1\nSTATUS=serving", &err), 0);
+    assert_int_equal(weir__notify_send(path, "STOPPING=1", &err), 0);
+    expect_told(fd, "READY=1\nSTATUS=serving");
+    expect_told(fd, "STOPPING=1");
+    close(fd);
+    assert_int_not_equal(weir__notify_send(path, "READY=1", &err), 0); /* nobody is there */
+    assert_non_null(strstr(err.text, "notifying the service manager: sendto"));
+    unlink(path);
+    assert_int_equal(weir__notify_send(path, "READY=1", &err), WEIR_ENOTFOUND);
+    rmdir(dir);
+}
+
+static void a_name_outside_the_file_system_is_told(void **state)
+{
+    char name[64];
+    int fd;
+
+    (void)state;
+    snprintf(name, sizeof name, "@weir/notify/%ld", (long)getpid());
+    fd = listen_at(name);
+    assert_int_equal(weir__notify_send(name, "READY=1", NULL), 0);
+    expect_told(fd, "READY=1");
+    close(fd);
+}
+
+static void nobody_to_tell_is_fine_and_nonsense_is_not(void **state)
+{
+    char longest[200];
+
+    (void)state;
+    memset(longest, 'a', sizeof longest - 1);
+    longest[0] = '/';
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(weir__notify_send(NULL, "READY=1", NULL), 0);
+    assert_int_equal(weir__notify_send("", "READY=1", NULL), 0);
+    assert_int_equal(weir__notify_send("relative", "READY=1", NULL), WEIR_EINVAL);
+    assert_int_equal(weir__notify_send("@", "READY=1", NULL), WEIR_EINVAL);
+    assert_int_equal(weir__notify_send(longest, "READY=1", NULL), WEIR_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_path_is_told),
+        cmocka_unit_test(a_name_outside_the_file_system_is_told),
+        cmocka_unit_test(nobody_to_tell_is_fine_and_nonsense_is_not),
+    };
+
+    return cmocka_run_group_tests_name("notify", tests, NULL, NULL);
+}
