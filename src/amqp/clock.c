@@ -10,6 +10,8 @@
 /* A peer that wants to hear from us more often than this is not obeyed to the letter. */
 #define HEARTBEAT_MIN_MS 100
 
+#define SMALL_INPUT_BYTES 4096 /* an input buffer that never had to grow */
+
 static int64_t earlier(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -32,8 +34,9 @@ static int64_t check_silence(struct weir__amqp *e, int64_t now_ms)
         }
         return e->closing_ms + e->o.close_ms;
     }
+    if (e->held) e->heard_ms = now_ms;
     if (now_ms - e->heard_ms >= patience)
-        weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT, "nothing was heard for %lld ms",
+        weir__amqp_fail(e, WEIR__AMQP_COND_FORCED, "nothing was heard for %lld ms",
                         (long long)patience);
     return e->heard_ms + patience;
 }
@@ -44,7 +47,7 @@ static int64_t check_slowness(struct weir__amqp *e, int64_t now_ms)
     if (e->in_head == e->in_tail) return INT64_MAX;
     if (e->stage == WEIR__AMQP_STAGE_JUDGED || weir__amqp_pending(e) > e->limits.output_bytes)
         return INT64_MAX; /* it is we who do not read */
-    if (!e->frame_since_ms || e->frame_since != e->frames) {
+    if (!e->frame_since_ms || e->frame_since != e->frames || e->held) {
         e->frame_since = e->frames;
         e->frame_since_ms = now_ms;
     }
@@ -69,25 +72,39 @@ static int64_t keep_alive(struct weir__amqp *e, int64_t now_ms)
     return e->spoke_ms + every;
 }
 
-/* Buffers that nobody needs go back. */
+void weir__amqp_hold(struct weir__amqp *e, bool held)
+{
+    e->held = held;
+}
+
+static void free_input(struct weir__amqp *e)
+{
+    free(e->in);
+    e->in = NULL;
+    e->in_head = e->in_tail = e->in_cap = 0;
+}
+
+/* Buffers that nobody needs go back: at once the input of a peer that says little, so that ten
+ * thousand of them share a few, the others when the peer has been silent for a while. */
 static int64_t take_rest(struct weir__amqp *e, int64_t now_ms, bool heard)
 {
     bool idle_in = e->in && e->in_head == e->in_tail;
     bool idle_out = e->out.at && !weir__amqp_pending(e) && !e->gathered_session;
 
     if ((!idle_in && !idle_out) || e->lent) return INT64_MAX;
+    if (idle_in && e->in_cap <= SMALL_INPUT_BYTES) {
+        free_input(e);
+        idle_in = false;
+    }
     if (heard || now_ms - e->heard_ms < WEIR__AMQP_REST_MS) return e->heard_ms + WEIR__AMQP_REST_MS;
     if (idle_out) weir__buf_fini(&e->out);
     if (idle_out) e->out_head = e->delivering = 0;
-    if (!idle_in) return INT64_MAX;
-    free(e->in);
-    e->in = NULL;
-    e->in_head = e->in_tail = e->in_cap = 0;
+    if (idle_in) free_input(e);
     return INT64_MAX;
 }
 
 /* Messages were assembled here; the next one may be small. */
-static void rest_links(struct weir__amqp *e)
+void weir__amqp_rest_links(struct weir__amqp *e)
 {
     for (struct weir__amqp_session *s = e->sessions; s; s = s->next)
         for (struct weir__amqp_link *l = s->links; l; l = l->next) {
@@ -113,6 +130,6 @@ int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return now_ms;
     next = earlier(next, keep_alive(e, now_ms));
     next = earlier(next, take_rest(e, now_ms, heard));
-    if (!e->in && e->partial_bytes && !e->lent) rest_links(e);
+    if (!e->in && e->partial_bytes && !e->lent) weir__amqp_rest_links(e);
     return next;
 }

@@ -18,7 +18,7 @@ int weir__amqp_write(struct weir__amqp *e, uint16_t channel, const struct weir__
     int rc;
 
     if (e->gathered_session) weir__amqp_gathered_flush(e);
-    if (e->out_head && e->out.len > e->out.max / 2) weir__amqp_compact(e);
+    if (e->out_head && e->out.max - e->out.len < e->peer_frame) weir__amqp_compact(e);
     at = to->len;
     weir__amqp_writer_append(&w, to);
     weir__amqp_put_raw(&w, weir__bytes_of((uint8_t[WEIR__AMQP_FRAME_HEAD]){0}, 8));

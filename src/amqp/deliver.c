@@ -24,8 +24,9 @@
 #define AT_FORMAT 31
 #define AT_SETTLED 35
 #define AT_MORE 36
-#define CODE_TRUE 0x41
-#define CODE_FALSE 0x42
+#define WAITING_PART                                                                               \
+    4 /* of the output that may wait before more is put there: it stays in the cache */
+#define CODE_FALSE 0x42 /* true is one less */
 
 static const uint8_t template[HEAD] = {
     0,    0, 0,    0, 2, 0,    0, 0,    0x00, 0x53, 0x14, 0xc0, 0x1d, 0x0b,
@@ -45,14 +46,13 @@ static inline void put_head(const struct weir__amqp_link *l, uint8_t *to, size_t
     memcpy(to, template, 32); /* two pieces that overlap, because 42 bytes would be a call */
     memcpy(to + HEAD - 16, template + HEAD - 16, 16);
     weir__store_be32(to, (uint32_t)(HEAD + payload));
-    to[6] = (uint8_t)(l->s->channel >> 8);
-    to[7] = (uint8_t)l->s->channel;
+    weir__store16(to + 6, __builtin_bswap16(l->s->channel));
     weir__store_be32(to + AT_HANDLE, l->handle);
     weir__store_be32(to + AT_ID, o->id);
     weir__store_be32(to + AT_TAG, o->id);
     weir__store_be32(to + AT_FORMAT, o->format);
-    to[AT_SETTLED] = o->settled ? CODE_TRUE : CODE_FALSE;
-    to[AT_MORE] = more ? CODE_TRUE : CODE_FALSE;
+    to[AT_SETTLED] = (uint8_t)(CODE_FALSE - o->settled);
+    to[AT_MORE] = (uint8_t)(CODE_FALSE - more);
 }
 
 static inline size_t frame_payload(const struct weir__amqp_link *l)
@@ -73,7 +73,7 @@ uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
     if (l->role != WEIR__AMQP_SENDER || l->partial || !l->sent_attach ||
         e->stage != WEIR__AMQP_STAGE_LIVE || !s->remote_window || !weir__amqp_ring_room(&s->out))
         return 0;
-    return e->out.len - e->out_head < e->limits.output_bytes ? l->credit : 0;
+    return weir__amqp_pending(e) < e->waiting_max ? l->credit : 0;
 }
 
 /* A message that the window cannot take at once must have a place to wait in. */
@@ -99,16 +99,14 @@ static size_t room_for_many(const struct weir__amqp_link *l, size_t bytes)
 uint8_t *weir__amqp_deliver(struct weir__amqp_link *l, size_t bytes)
 {
     struct weir__amqp *e = l->s->e;
-    size_t room = HEAD + bytes, at;
+    size_t room = HEAD + bytes;
     uint8_t *to;
 
     if (!weir__amqp_sendable(l)) return NULL;
     if (__builtin_expect(bytes > frame_payload(l), 0) && !(room = room_for_many(l, bytes)))
         return NULL;
-    if (e->out_head && e->out.len > e->out.max / 2) weir__amqp_compact(e);
-    e->delivering = at = e->out.len;
-    if (room <= e->out.cap - at && room <= e->out.max - at) return e->out.at + at + HEAD;
-    to = weir__buf_room(&e->out, room);
+    to = room <= e->out.cap - e->out.len ? e->out.at + e->out.len : weir__amqp_room(e, room);
+    e->delivering = e->out.len;
     return to ? to + HEAD : NULL;
 }
 
@@ -153,9 +151,10 @@ static void keep_rest(struct weir__amqp_link *l, const uint8_t *at, size_t bytes
     e->partial_bytes += l->buf.cap - before;
 }
 
-static void send_many(struct weir__amqp_link *l, uint8_t *base, size_t bytes,
-                      const struct outgoing *o)
+static __attribute__((noinline)) void send_many(struct weir__amqp_link *l, size_t bytes,
+                                                const struct outgoing *o)
 {
+    uint8_t *base = l->s->e->out.at + l->s->e->delivering;
     struct weir__amqp_session *s = l->s;
     size_t each = frame_payload(l), frames = frames_for(bytes, each), now = frames;
 
@@ -175,18 +174,18 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
     struct weir__amqp_session *s = l->s;
     struct weir__amqp *e = s->e;
     struct outgoing o = {s->out.next, format, settled};
-    uint8_t *base = e->out.at + e->delivering;
+    uint8_t *to = e->out.at + e->out.len;
 
     assert(e->delivering == e->out.len && l->credit && s->remote_window);
     weir__amqp_ring_add(&s->out, settled || l->no_outcomes ? 0 : l->handle + 1);
     l->credit--;
     l->delivery_count++;
     if (__builtin_expect(bytes > frame_payload(l), 0)) {
-        send_many(l, base, bytes, &o);
+        send_many(l, bytes, &(struct outgoing){o.id, format, settled});
         return o.id;
     }
-    put_head(l, base, bytes, &o, false);
-    weir__amqp_trace(e, true, base, HEAD + bytes);
+    put_head(l, to, bytes, &o, false);
+    weir__amqp_trace(e, true, to, HEAD + bytes);
     e->out.len += HEAD + bytes;
     s->remote_window--;
     s->next_outgoing_id++;
@@ -215,7 +214,7 @@ static bool send_rest(struct weir__amqp_link *l)
 
     while (left && s->remote_window) {
         size_t len = left < each ? left : each;
-        uint8_t *to = weir__buf_room(&s->e->out, HEAD + len);
+        uint8_t *to = weir__amqp_room(s->e, HEAD + len);
         if (!to) return false;
         memcpy(to + HEAD, l->buf.at + l->partial_size, len);
         put_head(l, to, len, &o, len < left);

@@ -30,9 +30,9 @@ static void fill_limits(struct weir__amqp_limits *l, const struct weir__amqp_lim
 
 static void fill_options(struct weir__amqp_options *o)
 {
-    static const struct weir__amqp_limits before = {8192, 8192, 2048, 4096, 2, 4, 256};
-    static const struct weir__amqp_limits after = {65536, 262144, 1048576, 4194304,
-                                                   1024,  2048,   2048};
+    static const struct weir__amqp_limits before = {8192, 8192, 2048, 4096, 64, 8, 256};
+    static const struct weir__amqp_limits after = {65536, 262144, 1048576, 16777216,
+                                                   2048,  4096,   8192};
 
     if (!o->container_id) o->container_id = "weir";
     if (!o->client && !o->mechanisms)
@@ -42,10 +42,10 @@ static void fill_options(struct weir__amqp_options *o)
     o->handshake_ms = or_default(o->handshake_ms, 10000);
     o->frame_ms = or_default(o->frame_ms, 30000);
     o->close_ms = or_default(o->close_ms, 5000);
-    o->channel_max = or_default(o->channel_max, 4999);
     o->handle_max = or_default(o->handle_max, 255);
     fill_limits(&o->before, &before);
     fill_limits(&o->after, &after);
+    o->channel_max = or_default(o->channel_max, o->after.sessions - 1);
 }
 
 static bool is_ring_size(uint32_t n)
@@ -70,6 +70,8 @@ static void set_limits(struct weir__amqp *e, const struct weir__amqp_limits *lim
 {
     e->limits = *limits;
     e->out.max = 2 * (size_t)limits->output_bytes + WEIR__AMQP_ANSWER_BYTES;
+    e->waiting_max = limits->output_bytes < WEIR__AMQP_WAITING_BYTES ? limits->output_bytes
+                                                                     : WEIR__AMQP_WAITING_BYTES;
 }
 
 static char *copy_text(const char *text)
@@ -222,12 +224,21 @@ struct weir__bytes weir__amqp_output(struct weir__amqp *e)
     return weir__bytes_of(e->out.at + e->out_head, e->out.len - e->out_head);
 }
 
-/* What was sent leaves room when it is worth moving the rest, or when the room is needed. */
 void weir__amqp_compact(struct weir__amqp *e)
 {
     e->out.len -= e->out_head;
     memmove(e->out.at, e->out.at + e->out_head, e->out.len);
     e->out_head = 0;
+}
+
+/* What was sent is moved away only when its place is needed: nearly always all of it is sent before,
+ * and there is nothing to move. No byte is moved more than once on the average. */
+uint8_t *weir__amqp_room(struct weir__amqp *e, size_t bytes)
+{
+    bool worth = e->out_head >= weir__amqp_pending(e) && bytes > e->out.cap - e->out.len;
+
+    if (e->out_head && (worth || bytes > e->out.max - e->out.len)) weir__amqp_compact(e);
+    return weir__buf_room(&e->out, bytes);
 }
 
 void weir__amqp_sent(struct weir__amqp *e, size_t bytes)
@@ -236,10 +247,7 @@ void weir__amqp_sent(struct weir__amqp *e, size_t bytes)
     if (!bytes) return;
     e->out_head += bytes;
     e->spoke_ms = e->now_ms;
-    if (e->out_head == e->out.len)
-        e->out_head = e->out.len = 0;
-    else if (e->out_head > e->out.len / 2)
-        weir__amqp_compact(e);
+    if (e->out_head == e->out.len) e->out_head = e->out.len = 0;
     if (e->rests && e->stage == WEIR__AMQP_STAGE_LIVE)
         for (struct weir__amqp_session *s = e->sessions; s; s = s->next) weir__amqp_pump(s);
 }
@@ -337,11 +345,11 @@ static bool on_frame(struct weir__amqp *e, struct weir__amqp_event *ev, bool *mo
     return sasl ? weir__amqp_on_sasl(e, f.body, ev) : on_amqp(e, &f, ev);
 }
 
-/* Whether a frame may be taken now. Its answer must have a place. */
+/* Whether a frame may be taken now. */
 static bool may_read(const struct weir__amqp *e)
 {
     return e->stage != WEIR__AMQP_STAGE_JUDGED && e->stage != WEIR__AMQP_STAGE_CLOSED &&
-           weir__amqp_pending(e) <= (size_t)e->limits.output_bytes + WEIR__AMQP_ANSWER_BYTES / 2;
+           weir__amqp_pending(e) <= weir__amqp_pending_max(e);
 }
 
 static bool next_event(struct weir__amqp *e, struct weir__amqp_event *ev)
@@ -360,10 +368,18 @@ static bool next_event(struct weir__amqp *e, struct weir__amqp_event *ev)
     }
 }
 
-bool weir__amqp_next(struct weir__amqp *e, struct weir__amqp_event *ev)
+/* Apart, so that the usual way does not pay for it. */
+static __attribute__((noinline)) bool next_slowly(struct weir__amqp *e, struct weir__amqp_event *ev)
 {
     if (e->dead_link || e->dead_session) release_dead(e);
-    e->attaching = NULL;
     e->lent = next_event(e, ev);
     return e->lent;
+}
+
+bool weir__amqp_next(struct weir__amqp *e, struct weir__amqp_event *ev)
+{
+    e->attaching = NULL;
+    if (!weir__amqp_take_usual(e, ev)) return next_slowly(e, ev);
+    e->lent = true;
+    return true;
 }

@@ -75,8 +75,8 @@ static inline struct weir__amqp_error weir__amqp_error_of(const char *condition,
 enum weir__amqp_mechanism {
     WEIR__AMQP_MSSBCBS, /* as ANONYMOUS; the token comes later, to $cbs */
     WEIR__AMQP_PLAIN,
+    WEIR__AMQP_EXTERNAL, /* the certificate of the layer below; `bytes` may name whom it is for */
     WEIR__AMQP_ANONYMOUS,
-    WEIR__AMQP_EXTERNAL, /* the certificate of the layer below */
     WEIR__AMQP_MECHANISMS,
     WEIR__AMQP_NO_SASL = WEIR__AMQP_MECHANISMS
 };
@@ -88,16 +88,19 @@ enum weir__amqp_mechanism {
 struct weir__amqp_limits {
     uint32_t frame_bytes;   /* the largest frame taken: 65536; before trust 8192 */
     uint32_t input_bytes;   /* of frames in waiting, at least frame_bytes: 262144; 8192 */
-    uint32_t output_bytes;  /* deliveries wait above it: 1048576; 4096. Answers may go above it by
-                               WEIR__AMQP_ANSWER_BYTES, then the engine stops taking input */
-    uint32_t partial_bytes; /* of messages in several frames, in and out: 4194304; 8192 */
-    uint32_t sessions;      /* 1024; 2 */
-    uint32_t links;         /* of all sessions: 2048; 4 */
+    uint32_t output_bytes;  /* deliveries wait above it, or above WEIR__AMQP_WAITING_BYTES: 1048576;
+                               2048. Answers may go above it by WEIR__AMQP_ANSWER_BYTES, then the
+                               engine stops taking input */
+    uint32_t partial_bytes; /* of messages in several frames, in and out: 16777216; 4096 */
+    uint32_t sessions;      /* 2048; 64, for clients that begin them all before their token */
+    uint32_t links;         /* of all sessions: 4096; 8 */
     uint32_t unsettled;     /* deliveries of a session in each direction, and its window: a power of
-                               two from 64 to 32768: 2048; 256. As it is when the session begins */
+                               two from 64 to 32768: 8192; 256. A session that began before
+                               trust gets more with its next link */
 };
 
 #define WEIR__AMQP_ANSWER_BYTES 8192
+#define WEIR__AMQP_WAITING_BYTES 262144 /* of deliveries: no more than a cache holds */
 #define WEIR__AMQP_REST_MS 1000
 #define WEIR__AMQP_NAME_MAX 512 /* bytes of a link's name */
 
@@ -120,7 +123,7 @@ struct weir__amqp_options {
     uint32_t frame_ms;     /* from the first byte of a frame to its last: 30000 */
     uint32_t close_ms;     /* from our close to the peer's: 5000 */
 
-    uint32_t channel_max; /* announced, up to 65534; 4999 */
+    uint32_t channel_max; /* announced, up to 65534; as after.sessions */
     uint32_t handle_max;  /* announced, up to 65534; 255 */
 
     struct weir__amqp_limits before; /* until weir__amqp_trust */
@@ -139,6 +142,10 @@ void weir__amqp_trust(struct weir__amqp *);
 
 uint8_t *weir__amqp_input(struct weir__amqp *, size_t *room);
 void weir__amqp_received(struct weir__amqp *, size_t bytes);
+
+/* The owner does not read at the moment, or reads again: what the peer does not say meanwhile is not
+ * held against it. */
+void weir__amqp_hold(struct weir__amqp *, bool held);
 
 /* The peer's bytes have ended, or the road is lost. The events that remain follow. */
 void weir__amqp_lost(struct weir__amqp *);

@@ -187,7 +187,7 @@ static int take_terms(struct weir__amqp_link *l, const struct weir__amqp_terms *
     bool receives = l->role == WEIR__AMQP_RECEIVER;
 
     l->no_outcomes = t->no_outcomes;
-    l->max_message = t->max_message_size;
+    l->max_message = t->max_message_size ? t->max_message_size : UINT64_MAX;
     l->keep_credit = receives ? t->credit : 0;
     if (!receives && t->no_outcomes) return 0;
     if (weir__amqp_ring_make(s, receives ? &s->in : &s->out)) return 0;
@@ -369,6 +369,7 @@ bool weir__amqp_on_detach(struct weir__amqp *e, uint16_t channel, struct weir__a
     if (!l->sent_detach) write_detach(l, f->detach.closed.u != 0, NULL);
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return false;
     weir__amqp_link_drop(l);
+    weir__amqp_window_refill(s); /* which its unsettled deliveries may have shut for all */
     e->dead_link = l;
     *ev = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_DETACH, .session = s, .link = l};
     ev->error = weir__amqp_error_read(&f->detach.error);

@@ -8,10 +8,14 @@
 #define CODE_BINARY8 0xa0
 #define CODE_LIST8 0xc0
 #define CODE_MAP8 0xc1
+#define CODE_LIST0 0x45
 #define WIDE_BIT 0x10 /* makes the constructor with four bytes of size */
+#define USUAL_DESCRIPTOR (CODE_SMALL_ULONG << 8 | CODE_DESCRIBED) /* as a little-endian load is */
 
 #define SECTION_FIRST 0x70
+#define SECTION_MESSAGE_ANNOTATIONS 0x72
 #define SECTION_DATA 0x75
+#define SECTION_FOOTER 0x78
 
 #define DATA_HEAD_SMALL 5 /* 00 53 75 a0 LL */
 #define DATA_SMALL_MAX 255
@@ -22,7 +26,7 @@
 
 #define LIST WEIR__AMQP_SET(WEIR__AMQP_LIST)
 #define MAP WEIR__AMQP_SET(WEIR__AMQP_MAP)
-#define BINARY WEIR__AMQP_SET(WEIR__AMQP_BINARY)
+#define DATA (WEIR__AMQP_SET(WEIR__AMQP_BINARY) | WEIR__AMQP_SET(WEIR__AMQP_NULL))
 #define ANY (WEIR__AMQP_SET(WEIR__AMQP_TYPES) - 1)
 
 /* In the order of their descriptors, from SECTION_FIRST. */
@@ -40,7 +44,7 @@ static const struct section_row {
     {WEIR__AMQP_PROPERTIES, 0, CODE_LIST8, LIST, "properties", "amqp:properties:list"},
     {WEIR__AMQP_APPLICATION_PROPERTIES, 0, CODE_MAP8, MAP, "application-properties",
      "amqp:application-properties:map"},
-    {WEIR__AMQP_BODY, WEIR__AMQP_BODY_DATA, CODE_BINARY8, BINARY, "data", "amqp:data:binary"},
+    {WEIR__AMQP_BODY, WEIR__AMQP_BODY_DATA, CODE_BINARY8, DATA, "data", "amqp:data:binary"},
     {WEIR__AMQP_BODY, WEIR__AMQP_BODY_SEQUENCE, CODE_LIST8, LIST, "amqp-sequence",
      "amqp:amqp-sequence:list"},
     {WEIR__AMQP_BODY, WEIR__AMQP_BODY_VALUE, 0, ANY, "amqp-value", "amqp:amqp-value:*"},
@@ -146,39 +150,56 @@ static bool read_section(struct weir__amqp_message *m, struct weir__amqp_cursor 
     value = c->at;
     if (!weir__amqp_read_one(c, (*row)->types, &v)) return false;
     if ((*row)->body == WEIR__AMQP_BODY_DATA) {
-        *data = v.bytes;
-        if (!m->body_count) m->data = v.bytes;
+        *data = v.type == WEIR__AMQP_NULL ? weir__bytes_of(c->at, 0) : v.bytes;
+        if (!m->body_count) m->data = *data;
     }
     note_section(m, *row, (size_t)(at - c->start), (size_t)(value - c->start),
                  weir__amqp_offset(c));
     return true;
 }
 
-/* The length of the section at p when it is whole, in its place, and in one of the two forms that
- * nearly all have: 00 53 7x, and a size of one byte or of four. It is then noted. 0 for everything
- * else, good or bad: read_section decides. */
+/* The length of the section at p when it is whole and in one of the forms that nearly all have: 00 53
+ * 7x, then a size of one byte or of four, or the empty list. 0 for everything else, good or bad.
+ * *row says what it is, *head how many bytes stand before its content. */
+static inline size_t measure_usual(const uint8_t *p, size_t left, const struct section_row **row,
+                                   size_t *head)
+{
+    const struct section_row *r;
+    size_t size, count, width;
+
+    if (left < 4 || weir__load16(p) != USUAL_DESCRIPTOR) return 0;
+    *row = r = row_of_code(p[2]);
+    if (!r || !r->small) return 0;
+    if (p[3] == r->small && left > 4) {
+        width = 1;
+        size = p[4];
+    } else if (p[3] == (r->small | WIDE_BIT) && left >= 8) {
+        width = 4;
+        size = weir__load_be32(p + 4);
+    } else {
+        *head = 4;
+        return p[3] == CODE_LIST0 && r->types == LIST ? 4 : 0;
+    }
+    *head = 4 + width;
+    if (size > left - *head) return 0;
+    if (r->body == WEIR__AMQP_BODY_DATA) return *head + size;
+    if (size < width) return 0;
+    count = width == 1 ? p[5] : weir__load_be32(p + 8);
+    return count > size - width || (r->types == MAP && count % 2) ? 0 : *head + size;
+}
+
+/* The same for the next section of a message, which is noted when it is in its place. */
 static inline size_t read_usual(struct weir__amqp_message *m, const uint8_t *p, size_t left,
                                 enum weir__amqp_section until)
 {
-    size_t at = (size_t)(p - m->raw.at), width, size, count, end;
+    size_t at = (size_t)(p - m->raw.at), head, len;
     const struct section_row *row;
 
-    if (left < 6 || p[0] != CODE_DESCRIBED || p[1] != CODE_SMALL_ULONG) return 0;
-    row = row_of_code(p[2]);
-    if (!row || !row->small || row->section >= until || m->there >> row->section) return 0;
-    width = p[3] == row->small ? 1 : 4;
-    if (width == 4 && (p[3] != (row->small | WIDE_BIT) || left < 12)) return 0;
-    size = width == 1 ? p[4] : weir__load_be32(p + 4);
-    if (size > left - 4 - width) return 0;
-    end = 4 + width + size;
-    if (row->body == WEIR__AMQP_BODY_DATA) {
-        m->data = weir__bytes_of(p + 4 + width, size);
-    } else {
-        count = width == 1 ? p[5] : weir__load_be32(p + 8);
-        if (size < width || count > size - width || (row->types == MAP && count % 2)) return 0;
-    }
-    note_section(m, row, at, at + 3, at + end);
-    return end;
+    len = measure_usual(p, left, &row, &head);
+    if (!len || row->section >= until || m->there >> row->section) return 0;
+    if (row->body == WEIR__AMQP_BODY_DATA) m->data = weir__bytes_of(p + head, len - head);
+    note_section(m, row, at, at + 3, at + len);
+    return len;
 }
 
 static int fail_at(struct weir_error *err, const struct weir__amqp_cursor *c,
@@ -240,13 +261,69 @@ int weir__amqp_message_scan(struct weir__amqp_message *m, struct weir__bytes raw
     return rc;
 }
 
+/* Everything inside a section at p that the shallow scan lets pass. */
+static bool is_good_inside(const uint8_t *p, size_t len, const struct section_row *row)
+{
+    struct weir__amqp_cursor c = weir__amqp_cursor_of(weir__bytes_of(p + 3, len - 3));
+    struct weir__amqp_message m;
+
+    if (row->section != WEIR__AMQP_PROPERTIES) return weir__amqp_check(&c);
+    m.raw = weir__bytes_of(p, len);
+    m.section[WEIR__AMQP_PROPERTIES] = (struct weir__amqp_span){0, 3, (uint32_t)len};
+    return weir__amqp_message_properties(&m, NULL, NULL) == 0;
+}
+
+/* Whether these bytes are a good message whose sections are all in the usual forms. annotations may
+ * be NULL; they are as in weir__amqp_message_check. */
+static inline bool is_usual(const uint8_t *p, size_t left, struct weir__bytes *annotations)
+{
+    const struct section_row *row;
+    uint8_t least = SECTION_FIRST;
+    size_t len, head;
+
+    do {
+        len = measure_usual(p, left, &row, &head);
+        if (!len || p[2] < least) return false;
+        if (row->body != WEIR__AMQP_BODY_DATA && len - head > head - 4 &&
+            !is_good_inside(p, len, row))
+            return false;
+        if (annotations && p[2] == SECTION_MESSAGE_ANNOTATIONS)
+            *annotations = weir__bytes_of(p + 3, len - 3);
+        least = row->body ? SECTION_FOOTER : p[2] + 1;
+        p += len;
+        left -= len;
+    } while (left);
+    return true;
+}
+
+static __attribute__((noinline)) int
+check_slowly(struct weir__bytes raw, struct weir__bytes *annotations, struct weir_error *err)
+{
+    struct weir__amqp_message m;
+    const struct weir__amqp_span *span = &m.section[WEIR__AMQP_MESSAGE_ANNOTATIONS];
+    int rc = weir__amqp_message_scan(&m, raw, WEIR__AMQP_DEEP, err);
+
+    *annotations = weir__bytes_of(NULL, 0);
+    if (rc == 0 && span->end)
+        *annotations = weir__bytes_of(raw.at + span->value, span->end - span->value);
+    return rc;
+}
+
+int weir__amqp_message_check(struct weir__bytes raw, struct weir__bytes *annotations,
+                             struct weir_error *err)
+{
+    *annotations = weir__bytes_of(NULL, 0);
+    if (raw.len <= UINT32_MAX && is_usual(raw.at, raw.len, annotations)) return 0;
+    return check_slowly(raw, annotations, err);
+}
+
 int weir__amqp_batch_start(struct weir__amqp_batch_walk *walk, struct weir__bytes raw,
                            struct weir_error *err)
 {
     return weir__amqp_message_scan_until(&walk->envelope, raw, WEIR__AMQP_BODY, &walk->rest, err);
 }
 
-/* A section of the batch that is not a short data section in its usual form. */
+/* A section of the batch that is not a data section in its usual form. */
 static int next_section(struct weir__amqp_batch_walk *walk, struct weir__bytes *out,
                         struct weir_error *err)
 {
@@ -260,34 +337,68 @@ static int next_section(struct weir__amqp_batch_walk *walk, struct weir__bytes *
     return fail_at(err, c, row);
 }
 
-/* The usual case: a short data section, and no footer before it. */
-static bool next_usual(struct weir__amqp_batch_walk *walk, struct weir__bytes *out)
+/* The length of a data section at p in one of its usual forms, 0 for everything else; *head as
+ * above. */
+static inline size_t measure_data(const uint8_t *p, size_t left, size_t *head)
 {
-    struct weir__amqp_message *m = &walk->envelope;
-    struct weir__amqp_cursor *c = &walk->rest;
-    size_t left = weir__amqp_left(c);
+    size_t size;
 
-    if (left < DATA_HEAD_SMALL || weir__load32(c->at) != DATA_HEAD_WORD) return false;
-    if (left - DATA_HEAD_SMALL < c->at[4] || m->there >> WEIR__AMQP_FOOTER) return false;
-    *out = weir__bytes_of(c->at + DATA_HEAD_SMALL, c->at[4]);
-    c->at = out->at + out->len;
-    m->there |= 1u << WEIR__AMQP_BODY;
-    m->body = WEIR__AMQP_BODY_DATA;
-    m->body_count++;
-    return true;
+    if (left < WEIR__AMQP_DATA_HEAD_MAX) return 0;
+    if (weir__load32(p) == DATA_HEAD_WORD) {
+        *head = DATA_HEAD_SMALL;
+        size = p[4];
+    } else {
+        if (weir__load32(p) != (DATA_HEAD_WORD | (uint32_t)WIDE_BIT << 24)) return 0;
+        *head = WEIR__AMQP_DATA_HEAD_MAX;
+        size = weir__load_be32(p + 4);
+    }
+    return size <= left - *head ? *head + size : 0;
 }
 
-int weir__amqp_batch_next(struct weir__amqp_batch_walk *walk, struct weir__bytes *out,
-                          struct weir_error *err)
+static inline void note_data(struct weir__amqp_message *m, uint32_t count)
+{
+    m->there |= 1u << WEIR__AMQP_BODY;
+    m->body = WEIR__AMQP_BODY_DATA;
+    m->body_count += count;
+}
+
+static __attribute__((noinline)) int next_slowly(struct weir__amqp_batch_walk *walk,
+                                                 struct weir__bytes *out, struct weir_error *err)
 {
     struct weir__amqp_cursor *c = &walk->rest;
     int rc = 0;
 
     *out = weir__bytes_of(NULL, 0);
     if (c->why) return fail_at(err, c, NULL);
-    while (rc == 0 && !out->at && c->at < c->end)
-        if (!next_usual(walk, out)) rc = next_section(walk, out, err);
+    while (rc == 0 && !out->at && c->at < c->end) rc = next_section(walk, out, err);
     return rc;
+}
+
+int weir__amqp_batch_next(struct weir__amqp_batch_walk *walk, struct weir__bytes *out,
+                          struct weir_error *err)
+{
+    struct weir__amqp_cursor *c = &walk->rest;
+    size_t head, len = measure_data(c->at, weir__amqp_left(c), &head);
+
+    if (!len || walk->envelope.there >> WEIR__AMQP_FOOTER) return next_slowly(walk, out, err);
+    *out = weir__bytes_of(c->at + head, len - head);
+    c->at += len;
+    note_data(&walk->envelope, 1);
+    return 0;
+}
+
+uint32_t weir__amqp_batch_pass(struct weir__amqp_batch_walk *walk)
+{
+    const uint8_t *p = walk->rest.at, *end = walk->rest.end;
+    uint32_t count = 0;
+    size_t len, head;
+
+    if (walk->envelope.there >> WEIR__AMQP_FOOTER) return 0;
+    for (; (len = measure_data(p, (size_t)(end - p), &head)) != 0; p += len, count++)
+        if (!is_usual(p + head, len - head, NULL)) break;
+    walk->rest.at = p;
+    if (count) note_data(&walk->envelope, count);
+    return count;
 }
 
 size_t weir__amqp_data_head(uint8_t to[WEIR__AMQP_DATA_HEAD_MAX], uint32_t content_bytes)

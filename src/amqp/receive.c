@@ -1,9 +1,10 @@
 /* receive.c - transfers that come.
  *
- * Nearly every transfer is one whole message in one frame, written in one of two usual ways: it is
- * read here field by field and handed out where it lies. Any other form goes through the table of
- * performatives. A message in several frames is gathered in its link; one that grows too large is
- * counted to its end and handed out without its bytes, so that it can be rejected alone. */
+ * Nearly every transfer is one whole message in one frame, written in one of two usual ways, for a
+ * link that has credit: take_usual reads it field by field and hands it out where it lies. Whatever
+ * is not as usual goes through the table of performatives and the long way round. A message in
+ * several frames is gathered in its link; one that grows too large is counted to its end and handed
+ * out without its bytes, so that it can be rejected alone. */
 #include "amqp/state.h"
 
 struct transfer {
@@ -12,10 +13,14 @@ struct transfer {
     struct weir__bytes tag, payload;
 };
 
-/* The most that the fields take in their usual forms, with a tag as long as it may be. A frame that
- * has as many bytes can be read without asking before each: what is read too far is still within
- * the frame, and is found out at the end. */
-#define USUAL_BYTES (12 + 3 * 5 + 2 + WEIR__AMQP_TAG_MAX + 2 + 8)
+/* The most that a frame's header and fields take in their usual forms, with a tag as long as it may
+ * be. Where as many bytes have come they can be read without asking before each: what is read too
+ * far is found out at the end. */
+#define USUAL_BYTES (WEIR__AMQP_FRAME_HEAD + 12 + 3 * 5 + 2 + WEIR__AMQP_TAG_MAX + 2 + 8)
+
+#define USUAL_DOFF_TYPE 0x0002u     /* 02 00, as a little-endian load gives it; likewise */
+#define TRANSFER_LIST8 0xc0145300u  /* 00 53 14 c0 */
+#define TRANSFER_LIST32 0xd0145300u /* 00 53 14 d0 */
 
 /* Reads a field at p; NULL when it is written otherwise. */
 static inline const uint8_t *read_uint(const uint8_t *p, uint32_t *out)
@@ -35,13 +40,7 @@ static inline const uint8_t *read_tag(const uint8_t *p, struct weir__bytes *out)
     return p + 2 + p[1];
 }
 
-/* Null or false. */
-static inline bool is_unset(uint8_t code)
-{
-    return (code & ~2) == 0x40;
-}
-
-/* The same for up to five bytes, of eight that can be read. */
+/* Null or false, each of up to six bytes, of eight that can be read. */
 static inline bool are_unset(const uint8_t *p, unsigned count)
 {
     uint64_t mask = ((uint64_t)1 << 8 * count) - 1;
@@ -49,37 +48,106 @@ static inline bool are_unset(const uint8_t *p, unsigned count)
     return !(((weir__load64(p) & 0xfdfdfdfdfdfdfdfd) ^ 0x4040404040404040) & mask);
 }
 
-/* The first frame of a message when it is written in the usual way, false when not. */
-static inline bool read_usual(struct weir__bytes body, struct transfer *t)
+/* The frame at f, of which USUAL_BYTES have come, when it is a whole message in the usual form. */
+static inline bool read_usual(const uint8_t *f, size_t size, struct transfer *t)
 {
-    const uint8_t *p = body.at, *end = body.at + body.len;
-    uint32_t count, size;
+    const uint8_t *p, *end;
+    uint32_t head = weir__load32(f + 8), bytes, count;
 
-    if (body.len < USUAL_BYTES) return false;
-    if (p[3] == 0xc0) {
-        size = p[4] - 1u;
-        count = p[5];
-        p += 6;
-    } else if (p[3] == 0xd0) {
-        size = weir__load_be32(p + 4) - 4;
-        count = weir__load_be32(p + 8);
-        p += 12;
+    if (weir__load16(f + 4) != USUAL_DOFF_TYPE) return false;
+    if (__builtin_expect(head == TRANSFER_LIST8, 1)) {
+        bytes = f[12] - 1u;
+        count = f[13];
+        p = f + 14;
+    } else if (head == TRANSFER_LIST32) {
+        bytes = weir__load_be32(f + 12) - 4;
+        count = weir__load_be32(f + 16);
+        p = f + 20;
     } else {
         return false;
     }
-    if (size > (size_t)(end - p) || count < 6 || count > 11) return false;
-    end = p + size;
+    if (size < (size_t)(p - f) || bytes > size - (size_t)(p - f) || count - 6 > 5) return false;
+    end = p + bytes;
     if (!(p = read_uint(p, &t->handle)) || !(p = read_uint(p, &t->id)) ||
         !(p = read_tag(p, &t->tag)) || !(p = read_uint(p, &t->format)))
         return false;
-    if ((p[0] != 0x41 && !is_unset(p[0])) || (p[1] != 0x41 && !is_unset(p[1]))) return false;
     t->settled = p[0] == 0x41;
-    t->more = p[1] == 0x41;
-    p += 2;
-    if (end - p != (ptrdiff_t)count - 6 || !are_unset(p, count - 6)) return false;
-    t->has_id = true;
-    t->aborted = false;
-    t->payload = weir__bytes_of(end, (size_t)(body.at + body.len - end));
+    if (!t->settled && !are_unset(p, 1)) return false;
+    if (end - p != (ptrdiff_t)count - 4 || !are_unset(p + 1, count - 5)) return false;
+    t->payload = weir__bytes_of(end, size - (size_t)(end - f));
+    return true;
+}
+
+/* Whether there is nothing to do first, and the next thing may be a transfer. */
+static inline bool is_calm(const struct weir__amqp *e)
+{
+    uintptr_t chores = (uintptr_t)e->dead_link | (uintptr_t)e->dead_session | (uintptr_t)e->sweep |
+                       (uintptr_t)e->run_session;
+
+    return !chores && e->stage == WEIR__AMQP_STAGE_LIVE && !e->o.trace &&
+           weir__amqp_pending(e) <= weir__amqp_pending_max(e);
+}
+
+static inline void fill_event(struct weir__amqp_event *ev, struct weir__amqp_link *l)
+{
+    ev->type = WEIR__AMQP_EVENT_TRANSFER;
+    ev->session = l->s;
+    ev->link = l;
+    ev->fields = NULL;
+}
+
+/* When half is used, a link that keeps credit gets it back. */
+static void top_up(struct weir__amqp_link *l)
+{
+    if (!l->keep_credit || l->credit > l->keep_credit / 2) return;
+    if (l->drain || l->sent_detach || l->s->sent_end) return;
+    l->credit = l->keep_credit;
+    weir__amqp_flow_write(l->s, l, false);
+}
+
+/* The ring has room: it never has less than the window. */
+static inline void count_usual(struct weir__amqp_session *s, struct weir__amqp_link *l,
+                               bool settled)
+{
+    s->in_known = true;
+    s->next_incoming_id++;
+    s->incoming_window--; /* before a flow is written, which sets it anew */
+    weir__amqp_ring_add(&s->in, settled ? 0 : l->handle + 1);
+    l->delivery_count++;
+    if (__builtin_expect(--l->credit <= l->keep_credit / 2, 0)) top_up(l);
+    if (__builtin_expect(s->incoming_window <= s->in.mask / 2, 0)) weir__amqp_window_refill(s);
+}
+
+/* A link has credit only while it is attached and its session lives. */
+bool weir__amqp_take_usual(struct weir__amqp *e, struct weir__amqp_event *ev)
+{
+    size_t left = e->in_tail - e->in_head, size;
+    struct weir__amqp_session *s;
+    struct weir__amqp_link *l;
+    struct transfer t;
+    const uint8_t *f;
+
+    if (left < USUAL_BYTES || !is_calm(e)) return false;
+    f = e->in + e->in_head;
+    size = weir__load_be32(f);
+    if (size > left || size > e->limits.frame_bytes || !read_usual(f, size, &t)) return false;
+    s = weir__amqp_slot(&e->theirs, weir__load_be16(f + 6));
+    if (!s || !s->incoming_window || t.id != s->in.next) return false;
+    l = weir__amqp_slot(&s->theirs, t.handle);
+    if (!l || l->role != WEIR__AMQP_RECEIVER || l->partial || !l->credit ||
+        t.payload.len > l->max_message)
+        return false;
+    fill_event(ev, l);
+    ev->delivery.id = t.id;
+    ev->delivery.format = t.format;
+    ev->delivery.settled = t.settled;
+    ev->delivery.too_large = false;
+    ev->delivery.tag = t.tag;
+    ev->delivery.payload = t.payload;
+    ev->delivery.size = t.payload.len;
+    e->in_head += size;
+    e->frames++;
+    count_usual(s, l, t.settled);
     return true;
 }
 
@@ -158,10 +226,15 @@ static void begin_partial(struct weir__amqp_link *l, const struct transfer *t)
 static bool partial_room(struct weir__amqp_link *l, size_t bytes)
 {
     struct weir__amqp *e = l->s->e;
-    size_t others = e->partial_bytes - l->buf.cap, before = l->buf.cap;
+    size_t most = e->limits.partial_bytes, before, others;
 
-    if (others > e->limits.partial_bytes) return false;
-    l->buf.max = e->limits.partial_bytes - others;
+    if (e->partial_bytes - l->buf.cap > most - l->buf.len ||
+        bytes > most - l->buf.len - (e->partial_bytes - l->buf.cap))
+        weir__amqp_rest_links(e); /* links keep what their last message needed */
+    before = l->buf.cap;
+    others = e->partial_bytes - before;
+    if (others > most) return false;
+    l->buf.max = most - others;
     if (!weir__buf_room(&l->buf, bytes)) return false;
     e->partial_bytes += l->buf.cap - before;
     return true;
@@ -173,7 +246,7 @@ static bool gather(struct weir__amqp_link *l, const struct transfer *t)
 
     l->partial_size += t->payload.len;
     l->partial_settled |= t->settled;
-    if (l->max_message && l->partial_size > l->max_message) l->partial_too_large = true;
+    if (l->partial_size > l->max_message) l->partial_too_large = true;
     if (l->partial_too_large || l->sent_detach) return true;
     if (!partial_room(l, t->payload.len))
         return weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT,
@@ -182,21 +255,13 @@ static bool gather(struct weir__amqp_link *l, const struct transfer *t)
     return weir__buf_add(&l->buf, t->payload.at, t->payload.len);
 }
 
-/* When half is used, a link that keeps credit gets it back. */
-static inline void top_up(struct weir__amqp_link *l)
+/* Whether a delivery is unsettled still: the sender may have settled it by a disposition before its
+ * last frame. */
+static bool is_owned(const struct weir__amqp_link *l, uint32_t id)
 {
-    if (!l->keep_credit || l->credit > l->keep_credit / 2) return;
-    if (l->drain || l->sent_detach || l->s->sent_end) return;
-    l->credit = l->keep_credit;
-    weir__amqp_flow_write(l->s, l, false);
-}
+    const struct weir__amqp_ring *r = &l->s->in;
 
-static void fill_event(struct weir__amqp_event *ev, struct weir__amqp_link *l)
-{
-    ev->type = WEIR__AMQP_EVENT_TRANSFER;
-    ev->session = l->s;
-    ev->link = l;
-    ev->fields = NULL;
+    return id - r->low < r->next - r->low && weir__amqp_ring_owner(r, id) == l->handle + 1;
 }
 
 /* One more frame of a message in several: true when it was the last and may be told. */
@@ -211,9 +276,12 @@ static bool on_part(struct weir__amqp_link *l, const struct transfer *t,
     if (!t->aborted && !gather(l, t)) return false;
     if (t->more && !t->aborted) return false;
     l->partial = false;
-    if ((l->partial_settled || t->aborted) && !l->sent_detach)
-        weir__amqp_ring_clear(&s->in, l->partial_id);
-    if (t->aborted || l->sent_detach) return false;
+    if (l->sent_detach) return false;
+    if (!is_owned(l, l->partial_id))
+        l->partial_settled = true;
+    else if (l->partial_settled || t->aborted)
+        weir__amqp_ring_clear(&s->in, l->partial_id, l->partial_id + 1);
+    if (t->aborted) return false;
     fill_event(ev, l);
     ev->delivery = (struct weir__amqp_delivery){
         .id = l->partial_id,
@@ -227,10 +295,10 @@ static bool on_part(struct weir__amqp_link *l, const struct transfer *t,
 }
 
 /* A message in one frame. */
-static inline bool on_whole(struct weir__amqp_link *l, const struct transfer *t,
-                            struct weir__amqp_event *ev)
+static bool on_whole(struct weir__amqp_link *l, const struct transfer *t,
+                     struct weir__amqp_event *ev)
 {
-    bool too_large = l->max_message && t->payload.len > l->max_message;
+    bool too_large = t->payload.len > l->max_message;
 
     if (l->sent_detach) return false;
     fill_event(ev, l);
@@ -274,7 +342,7 @@ bool weir__amqp_on_transfer(struct weir__amqp *e, uint16_t channel, struct weir_
         weir__amqp_session_at(e, channel); /* which fails where it must */
         return false;
     }
-    if (!read_usual(body, &t) && !read_any(e, body, &t)) return false;
+    if (!read_any(e, body, &t)) return false;
     if (!s->incoming_window)
         return weir__amqp_session_fail(s, WEIR__AMQP_COND_WINDOW, "a transfer without a window");
     s->incoming_window--;

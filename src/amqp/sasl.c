@@ -16,8 +16,8 @@
 static const char *const mechanism_names[WEIR__AMQP_MECHANISMS] = {
     [WEIR__AMQP_MSSBCBS] = "MSSBCBS",
     [WEIR__AMQP_PLAIN] = "PLAIN",
-    [WEIR__AMQP_ANONYMOUS] = "ANONYMOUS",
     [WEIR__AMQP_EXTERNAL] = "EXTERNAL",
+    [WEIR__AMQP_ANONYMOUS] = "ANONYMOUS",
 };
 
 bool weir__amqp_header_put(struct weir__amqp *e, uint8_t layer)

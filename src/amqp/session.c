@@ -30,13 +30,26 @@ static size_t ring_bytes(const struct weir__amqp_ring *r)
     return ((size_t)r->mask + 1) * sizeof *r->owner;
 }
 
-/* A ring has no memory before a link comes that has something to remember. */
+/* A ring has no memory before a link comes that has something to remember. In a session that began
+ * before trust it becomes larger with the first link after it; the window follows with that link's
+ * credit. */
 bool weir__amqp_ring_make(struct weir__amqp_session *s, struct weir__amqp_ring *r)
 {
-    if (r->owner) return true;
-    r->owner = calloc(1, ring_bytes(r));
-    if (r->owner) s->e->thing_bytes += ring_bytes(r);
-    return r->owner != NULL;
+    uint32_t mask = s->e->limits.unsettled - 1;
+    uint16_t *owner;
+
+    if (r->owner && mask <= r->mask) return true;
+    if (mask < r->mask) mask = r->mask;
+    owner = calloc((size_t)mask + 1, sizeof *owner);
+    if (!owner) return false;
+    for (uint32_t id = r->low; r->owner && id != r->next; id++)
+        owner[id & mask] = r->owner[id & r->mask];
+    if (r->owner) s->e->thing_bytes -= ring_bytes(r);
+    free(r->owner);
+    r->owner = owner;
+    r->mask = mask;
+    s->e->thing_bytes += ring_bytes(r);
+    return true;
 }
 
 /* A session under our channel. */

@@ -62,13 +62,13 @@ void weir__amqp_disown(struct weir__amqp_link *l)
     struct weir__amqp_ring *r = l->role == WEIR__AMQP_RECEIVER ? &l->s->in : &l->s->out;
 
     for (uint32_t id = r->low; id != r->next; id++)
-        if (weir__amqp_ring_owner(r, id) == l->handle + 1) weir__amqp_ring_clear(r, id);
+        if (weir__amqp_ring_owner(r, id) == l->handle + 1) weir__amqp_ring_clear(r, id, id + 1);
 }
 
 static void forget(struct weir__amqp_session *s, uint32_t first, uint32_t last)
 {
     if (!cut_range(&s->in, &first, &last)) return;
-    for (uint32_t id = first; id != last + 1; id++) weir__amqp_ring_clear(&s->in, id);
+    weir__amqp_ring_clear(&s->in, first, last + 1);
     if (s->incoming_window <= s->in.mask / 2) weir__amqp_window_refill(s);
 }
 
@@ -166,7 +166,8 @@ bool weir__amqp_run_next(struct weir__amqp *e, struct weir__amqp_event *ev)
     ev->settle = *run;
     ev->settle.first = at;
     owner = weir__amqp_ring_owner(r, at);
-    while (at != end && weir__amqp_ring_owner(r, at) == owner) weir__amqp_ring_clear(r, at++);
+    while (at != end && weir__amqp_ring_owner(r, at) == owner) at++;
+    weir__amqp_ring_clear(r, ev->settle.first, at);
     ev->link = weir__amqp_slot(&s->ours, owner - 1);
     ev->settle.last = at - 1;
     run->first = at;

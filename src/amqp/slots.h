@@ -1,6 +1,6 @@
 /* slots.h - things under the small numbers that the two sides gave them: channels, handles.
  *
- * Pages of 64, made where there is something, so that a peer that likes large numbers costs no more
+ * Pages of 16, made where there is something, so that a peer that likes large numbers costs no more
  * than one page each. */
 #ifndef WEIR_AMQP_SLOTS_H
 #define WEIR_AMQP_SLOTS_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR__AMQP_SLOT_PAGE 64
+#define WEIR__AMQP_SLOT_PAGE 16
 #define WEIR__AMQP_SLOTS_MAX 65536u
 
 struct weir__amqp_slots {

@@ -72,7 +72,7 @@ struct weir__amqp_link {
     uint8_t snd_mode, rcv_mode;
     uint32_t credit, delivery_count;
     uint32_t keep_credit; /* topped up to this many; 0: by the owner */
-    uint64_t max_message;
+    uint64_t max_message; /* UINT64_MAX: any */
 
     /* Receiver: the message of which some frames came. Sender: of which some frames went. */
     bool partial, partial_settled, partial_too_large;
@@ -97,7 +97,7 @@ struct weir__amqp {
     size_t in_head, in_tail, in_cap;
     bool in_full; /* the last read filled all there was: more room would have been used */
     struct weir__buf out;
-    size_t out_head;
+    size_t out_head, waiting_max;
     struct weir__buf early; /* frames that must wait for the layer below, open first */
     bool early_done;
     size_t delivering; /* where in out the room of weir__amqp_deliver begins */
@@ -109,6 +109,7 @@ struct weir__amqp {
     size_t partial_bytes, thing_bytes; /* of messages; of sessions and links */
 
     struct weir__amqp_composite fields;
+    bool held;                         /* the owner does not read */
     bool lent;                         /* an event was given, and what it points at is in use */
     struct weir__amqp_link *attaching; /* whose attach is in fields */
     struct weir__amqp_link *dead_link; /* freed by the next weir__amqp_next */
@@ -132,6 +133,7 @@ struct weir__amqp {
 
 /* engine.c */
 void weir__amqp_compact(struct weir__amqp *);
+uint8_t *weir__amqp_room(struct weir__amqp *, size_t bytes); /* behind the output; NULL: none */
 
 /* connection.c */
 int weir__amqp_write(struct weir__amqp *, uint16_t channel, const struct weir__amqp_composite *,
@@ -184,6 +186,10 @@ bool weir__amqp_on_detach(struct weir__amqp *, uint16_t channel, struct weir__am
 bool weir__amqp_link_on_flow(struct weir__amqp_link *, struct weir__amqp_event *);
 
 /* receive.c */
+
+/* Takes the frame at the head of the input when it is a transfer like nearly all others. false: it
+ * is not, or something has to be done first; nothing has happened then. */
+bool weir__amqp_take_usual(struct weir__amqp *, struct weir__amqp_event *);
 bool weir__amqp_on_transfer(struct weir__amqp *, uint16_t channel, struct weir__bytes body,
                             struct weir__amqp_event *);
 
@@ -196,10 +202,18 @@ void weir__amqp_disown(struct weir__amqp_link *);
 bool weir__amqp_run_next(struct weir__amqp *, struct weir__amqp_event *);
 bool weir__amqp_on_disposition(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
 
+void weir__amqp_rest_links(struct weir__amqp *);
+
 /* Output that was not written yet. */
 static inline size_t weir__amqp_pending(const struct weir__amqp *e)
 {
     return e->out.len - e->out_head;
+}
+
+/* Above it no frame is taken: its answer must have a place. */
+static inline size_t weir__amqp_pending_max(const struct weir__amqp *e)
+{
+    return (size_t)e->limits.output_bytes + WEIR__AMQP_ANSWER_BYTES / 2;
 }
 
 static inline uint32_t weir__amqp_ring_room(const struct weir__amqp_ring *r)
@@ -223,10 +237,11 @@ static inline void weir__amqp_ring_add(struct weir__amqp_ring *r, uint32_t owner
         r->owner[id & r->mask] = (uint16_t)owner;
 }
 
-/* Settles one id of [low, next). */
-static inline void weir__amqp_ring_clear(struct weir__amqp_ring *r, uint32_t id)
+/* Settles ids from first to before end, which lie in [low, next]. */
+static inline void weir__amqp_ring_clear(struct weir__amqp_ring *r, uint32_t first, uint32_t end)
 {
-    r->owner[id & r->mask] = 0;
+    for (uint32_t id = first; id != end; id++) r->owner[id & r->mask] = 0;
+    if (r->low == first) r->low = end;
     while (r->low != r->next && !weir__amqp_ring_owner(r, r->low)) r->low++;
 }
 

@@ -266,12 +266,11 @@ static const struct {
     {"expect", read_expect},
 };
 
-/* One line, any field. head is where the line may be written to: names are put in lower case. */
-static bool split_field(struct weir__http_field *f, struct weir__bytes line, uint8_t *head,
-                        const uint8_t *base, struct weir__http_refusal *r)
+/* One line, any field. */
+static bool split_field(struct weir__http_field *f, struct weir__bytes line,
+                        struct weir__http_refusal *r)
 {
     size_t colon = find(line, ':');
-    uint8_t *name = head + (line.at - base);
 
     if (line.at[0] == ' ' || line.at[0] == '\t') return refuse(r, 400, "a folded line");
     if (colon == line.len) return refuse(r, 400, "a field without a colon");
@@ -281,15 +280,13 @@ static bool split_field(struct weir__http_field *f, struct weir__bytes line, uin
         return refuse(r, 400, "the name of a field has characters that do not belong there");
     if (!weir__http_is_value(f->value))
         return refuse(r, 400, "the value of a field has characters that do not belong there");
-    for (size_t i = 0; i < colon; i++)
-        if (name[i] >= 'A' && name[i] <= 'Z') name[i] = (uint8_t)(name[i] + ('a' - 'A'));
     return true;
 }
 
 static bool read_field(struct reading *h, const struct weir__http_field *f)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (is_equal(f->name, known[i].name)) return known[i].read(h, f->value);
+        if (is_alike(f->name, known[i].name)) return known[i].read(h, f->value);
     return true;
 }
 
@@ -309,7 +306,7 @@ static bool judge(struct reading *h, const struct weir__http_head_limits *limits
     return true;
 }
 
-bool weir__http_head_parse(struct weir__http_request *q, uint8_t *head, size_t len,
+bool weir__http_head_parse(struct weir__http_request *q, const uint8_t *head, size_t len,
                            const struct weir__http_head_limits *limits,
                            struct weir__http_refusal *r)
 {
@@ -321,26 +318,26 @@ bool weir__http_head_parse(struct weir__http_request *q, uint8_t *head, size_t l
     while ((line = take_line(&rest)).len) {
         struct weir__http_field *f = &q->fields[q->field_count];
         if (q->field_count == WEIR__HTTP_FIELDS_MAX) return refuse(r, 431, "too many fields");
-        if (!split_field(f, line, head, head, r) || !read_field(&h, f)) return false;
+        if (!split_field(f, line, r) || !read_field(&h, f)) return false;
         q->field_count++;
     }
     return judge(&h, limits);
 }
 
-bool weir__http_trailer_check(uint8_t *at, size_t len, struct weir__http_refusal *r)
+bool weir__http_trailer_check(const uint8_t *at, size_t len, struct weir__http_refusal *r)
 {
     struct weir__bytes rest = weir__bytes_of(at, len), line;
     struct weir__http_field f;
 
     while ((line = take_line(&rest)).len)
-        if (!split_field(&f, line, at, at, r)) return false;
+        if (!split_field(&f, line, r)) return false;
     return true;
 }
 
 struct weir__bytes weir__http_field(const struct weir__http_request *q, const char *name)
 {
     for (size_t i = 0; i < q->field_count; i++)
-        if (is_equal(q->fields[i].name, name)) return q->fields[i].value;
+        if (is_alike(q->fields[i].name, name)) return q->fields[i].value;
     return weir__bytes_of(NULL, 0);
 }
 

@@ -25,7 +25,7 @@ enum weir__http_method {
 };
 
 struct weir__http_field {
-    struct weir__bytes name; /* in lower case */
+    struct weir__bytes name; /* as it came; compare without regard to case */
     struct weir__bytes value;
 };
 
@@ -60,13 +60,12 @@ struct weir__http_refusal {
 bool weir__http_head_end(const uint8_t *at, size_t there, size_t *seen, size_t *len,
                          struct weir__http_refusal *);
 
-/* Parses a whole head, empty line included. Lowers the case of names in place; the request borrows
- * from head. false: refused. */
-bool weir__http_head_parse(struct weir__http_request *out, uint8_t *head, size_t len,
+/* Parses a whole head, empty line included; the request borrows from it. false: refused. */
+bool weir__http_head_parse(struct weir__http_request *out, const uint8_t *head, size_t len,
                            const struct weir__http_head_limits *, struct weir__http_refusal *);
 
 /* Fields of a trailer, empty line included: checked as fields are, and forgotten. */
-bool weir__http_trailer_check(uint8_t *at, size_t len, struct weir__http_refusal *);
+bool weir__http_trailer_check(const uint8_t *at, size_t len, struct weir__http_refusal *);
 
 /* Whether these may be the name and the value of a field. */
 bool weir__http_is_name(struct weir__bytes);

@@ -141,7 +141,7 @@ static bool line_too_long(const uint8_t *head, size_t there, size_t target_max)
     return there > max && !memchr(head, '\n', max + 1);
 }
 
-static enum step accept_head(struct weir__http *h, uint8_t *head, size_t len,
+static enum step accept_head(struct weir__http *h, const uint8_t *head, size_t len,
                              struct weir__http_event *ev)
 {
     struct weir__http_head_limits limits = {h->limits.target_bytes, h->limits.body_bytes};
@@ -158,10 +158,16 @@ static enum step accept_head(struct weir__http *h, uint8_t *head, size_t len,
     return EVENT;
 }
 
+/* A request borrows from the buffer, which may grow now and not again until it is answered. */
+static bool make_room(struct weir__http *h)
+{
+    return h->in.cap == h->in.max || weir__buf_room(&h->in, h->in.max - h->in.len);
+}
+
 static enum step step_head(struct weir__http *h, struct weir__http_event *ev)
 {
     size_t len, there;
-    uint8_t *head;
+    const uint8_t *head;
 
     if (!skip_empty_line(h) || !available(h)) return WAIT;
     head = h->in.at + h->at;
@@ -169,7 +175,8 @@ static enum step step_head(struct weir__http *h, struct weir__http_event *ev)
     if (line_too_long(head, there, h->limits.target_bytes))
         return refuse(h, 414, "the target is too long");
     if (!weir__http_head_end(head, there, &h->seen, &len, &h->refusal)) return refuse_as_said(h);
-    if (len) return accept_head(h, head, len, ev);
+    if (len && !make_room(h)) return refuse(h, 503, "out of memory");
+    if (len) return accept_head(h, h->in.at + h->at, len, ev);
     return there < h->limits.head_bytes ? WAIT : refuse(h, 431, "the head is too long");
 }
 
@@ -349,6 +356,11 @@ void weir__http_answered(struct weir__http *h)
 bool weir__http_closed(const struct weir__http *h)
 {
     return h->state == WEIR__HTTP_REFUSED || h->state == WEIR__HTTP_CLOSED;
+}
+
+bool weir__http_upgraded(const struct weir__http *h)
+{
+    return h->state == WEIR__HTTP_UPGRADED;
 }
 
 struct weir__bytes weir__http_rest(const struct weir__http *h)

@@ -101,7 +101,8 @@ int weir__http_finish(struct weir__http *, struct weir_error *);
 int weir__http_reply(struct weir__http *, unsigned status, const char *type,
                      struct weir__bytes body, struct weir_error *);
 
-/* Bytes that came behind the request that was answered with 101. */
+/* 101 was said, and what came behind the request. */
+bool weir__http_upgraded(const struct weir__http *);
 struct weir__bytes weir__http_rest(const struct weir__http *);
 
 /* All memory that the connection holds now. */

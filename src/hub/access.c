@@ -85,12 +85,14 @@ static bool decode(struct weir__bytes in, bool encoded, char *out, size_t room)
     return true;
 }
 
-/* Where the path begins: behind scheme and authority. */
+/* Where the path begins: behind scheme and authority. What has neither a scheme nor a slash is a
+ * path: taken for a host it would cover everything. */
 static const char *skip_authority(const char *text)
 {
     const char *scheme = strstr(text, "://");
 
     if (scheme) text = scheme + 3;
+    if (!scheme && !strchr(text, '/')) return text;
     return text + strcspn(text, "/");
 }
 

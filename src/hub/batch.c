@@ -43,14 +43,13 @@ static void add_part(struct weir__batch *b, const void *at, size_t len)
     b->body[b->parts++] = weir__bytes_of(at, len);
 }
 
-/* Takes the key out of a message's annotations unless there is one already. */
-static int find_key(struct weir__batch *b, const struct weir__amqp_message *m,
-                    struct weir_error *err)
+/* Takes the key out of message-annotations, when these are there, unless there is one already. */
+static int find_key(struct weir__batch *b, struct weir__bytes annotations, struct weir_error *err)
 {
+    struct weir__amqp_cursor c = weir__amqp_cursor_of(annotations);
     struct weir__amqp_value map, value;
 
-    if (b->key.at || !m->section[WEIR__AMQP_MESSAGE_ANNOTATIONS].end) return 0;
-    map = weir__amqp_message_map(m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
+    if (b->key.at || !annotations.at || !weir__amqp_read(&c, &map)) return 0;
     if (!weir__amqp_map_find(&map, ANNOTATION_KEY, &value) || value.type == WEIR__AMQP_NULL)
         return 0;
     if (value.type != WEIR__AMQP_STRING && value.type != WEIR__AMQP_SYMBOL)
@@ -72,14 +71,14 @@ static void put_key(struct weir__batch *b)
 
 static int check_event(struct weir__batch *b, struct weir__bytes raw, struct weir_error *err)
 {
-    struct weir__amqp_message m;
+    struct weir__bytes annotations;
     int rc;
 
     if (raw.len == 0)
         return weir__fail(err, WEIR_EINVAL, "event %u of the batch is empty", b->count);
-    rc = weir__amqp_message_scan(&m, raw, WEIR__AMQP_SHALLOW, err);
+    rc = weir__amqp_message_check(raw, &annotations, err);
     if (rc != 0) return weir__wrap(err, rc, "event %u of the batch", b->count);
-    return b->count++ == 0 ? find_key(b, &m, err) : 0;
+    return b->count++ == 0 ? find_key(b, annotations, err) : 0;
 }
 
 static int take_message(struct weir__batch *b, struct weir__bytes payload, struct weir_error *err)
@@ -96,20 +95,23 @@ static int take_message(struct weir__batch *b, struct weir__bytes payload, struc
 static int take_envelope(struct weir__batch *b, struct weir__bytes payload, struct weir_error *err)
 {
     struct weir__amqp_batch_walk walk;
-    struct weir__bytes event;
-    const uint8_t *first, *end = NULL; /* of the data sections, which lie side by side */
+    const struct weir__amqp_span *span;
+    struct weir__bytes event, annotations = {0};
+    const uint8_t *first, *end; /* of the data sections, which lie side by side */
     int rc = weir__amqp_batch_start(&walk, payload, err);
 
-    if (rc == 0) rc = find_key(b, &walk.envelope, err);
     if (rc != 0) return rc;
-    first = walk.rest.at;
-    for (;;) {
+    span = &walk.envelope.section[WEIR__AMQP_MESSAGE_ANNOTATIONS];
+    if (span->end) annotations = weir__bytes_of(payload.at + span->value, span->end - span->value);
+    rc = find_key(b, annotations, err);
+    if (rc != 0) return rc;
+    for (end = first = walk.rest.at;; end = walk.rest.at) {
+        if (b->count) b->count += weir__amqp_batch_pass(&walk); /* the first may have the key */
+        end = walk.rest.at;
         rc = weir__amqp_batch_next(&walk, &event, err);
+        if (rc == 0 && !event.at) break;
+        if (rc == 0) rc = check_event(b, event, err);
         if (rc != 0) return rc;
-        if (!event.at) break;
-        rc = check_event(b, event, err);
-        if (rc != 0) return rc;
-        end = event.at + event.len;
     }
     if (b->count == 0) return weir__fail(err, WEIR_EINVAL, "the batch has no events");
     put_key(b);
@@ -122,7 +124,8 @@ int weir__batch_of_payload(struct weir__batch *b, uint32_t format, struct weir__
 {
     size_t limit = limit_or_default(bytes_max);
 
-    *b = (struct weir__batch){0};
+    b->count = b->parts = b->attrs = 0;
+    b->key = weir__bytes_of(NULL, 0);
     if (payload.len > limit) return fail_too_big(payload.len, limit, err);
     if (format == 0) return take_message(b, payload, err);
     if (format == WEIR__AMQP_FORMAT_BATCH) return take_envelope(b, payload, err);

@@ -94,6 +94,14 @@ int weir__hub_flush(struct weir__hub *hub, int64_t deadline_ns, struct weir_erro
     return weir__log_flush(hub->log, deadline_ns, err);
 }
 
+int weir__hub_producer_begin(struct weir__hub *hub, uint32_t partition, uint64_t id, uint16_t epoch,
+                             struct weir__log_producer *out_next, struct weir_error *err)
+{
+    int rc = check_partition(hub, partition, err);
+
+    return rc == 0 ? weir__log_producer_begin(hub->log, partition, id, epoch, out_next, err) : rc;
+}
+
 int weir__hub_producer_state(struct weir__hub *hub, uint32_t partition, uint64_t id,
                              struct weir__log_producer *out_next, struct weir_error *err)
 {

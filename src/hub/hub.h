@@ -53,6 +53,10 @@ int weir__hub_flush(struct weir__hub *, int64_t deadline_ns, struct weir_error *
 /* An id that this hub never gave out before, over restarts too; from 1, below 2^53. */
 int weir__hub_producer_new(struct weir__hub *, uint64_t *out_id, struct weir_error *);
 
+/* Begins an epoch of a producer: see weir__log_producer_begin. */
+int weir__hub_producer_begin(struct weir__hub *, uint32_t partition, uint64_t id, uint16_t epoch,
+                             struct weir__log_producer *out_next, struct weir_error *);
+
 /* The epoch of a producer in a partition and the sequence number that must come next; epoch 0 and
  * sequence 0 when nothing is known of it. */
 int weir__hub_producer_state(struct weir__hub *, uint32_t partition, uint64_t id,

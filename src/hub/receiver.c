@@ -70,6 +70,7 @@ static void end(struct weir__receiver *r, const struct weir_error *why)
     r->over = *why;
     weir__mutex_unlock(&r->lock);
     atomic_store(&r->is_over, true);
+    atomic_store(&r->ready, false); /* also to somebody who has not looked at the last news yet */
     tell(r);
 }
 
@@ -223,6 +224,11 @@ static int say_over(struct weir__receiver *r, struct weir_error *err)
     weir__mutex_unlock(&r->lock);
     if (err) *err = over;
     return over.code;
+}
+
+int weir__receiver_over(struct weir__receiver *r, struct weir_error *err)
+{
+    return atomic_load(&r->is_over) ? say_over(r, err) : 0;
 }
 
 /* Reads on in the log. With nothing there, says so, or why nothing can come any more. */

@@ -65,6 +65,10 @@ int weir__receiver_pull(struct weir__receiver *, struct weir__receiver_take *, i
 /* Makes the pull that waits now, or else the next one, return WEIR_ECANCELED, once. */
 void weir__receiver_cancel(struct weir__receiver *);
 
+/* Whether it was pushed out, or its group or hub deleted, without looking for events: 0, or as
+ * weir__receiver_next would say. */
+int weir__receiver_over(struct weir__receiver *, struct weir_error *);
+
 /* Grants this many events more, or this many in all. */
 void weir__receiver_credit_add(struct weir__receiver *, uint64_t events);
 void weir__receiver_credit_set(struct weir__receiver *, uint64_t events);

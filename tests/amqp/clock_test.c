@@ -65,9 +65,38 @@ static void a_silent_peer_is_closed(void **state)
     take_events(&p.side);
     peer_listen(&p);
     c = peer_hear(&p, WEIR__AMQP_CLOSE);
-    assert_condition(&c.close.error, WEIR__AMQP_COND_LIMIT);
+    assert_condition(&c.close.error, WEIR__AMQP_COND_FORCED); /* which clients come back from */
     expect(&p.side, WEIR__AMQP_EVENT_CLOSE);
     peer_fini(&p);
+}
+
+/* Neither its silence nor a frame of which half has come: while the owner does not read, nothing
+ * that the peer says can be heard. Its time begins anew behind that. */
+static void who_is_not_listened_to_is_not_silent(void **state)
+{
+    static const struct {
+        const char *said;
+        int64_t patience_ms;
+    } rows[] = {{"00000008 02 00 0000", 45000}, {"00000010 02 00 0000 40", 30000}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t now = 1000;
+        open_at(now, SAY_OPEN);
+        peer_say_raw(&p, rows[i].said);
+        weir__amqp_hold(p.side.e, true);
+        for (; now < 200000; now += 20000) assert_true(weir__amqp_tick(p.side.e, now) > now);
+        weir__amqp_tick(p.side.e, now);
+        weir__amqp_hold(p.side.e, false);
+        weir__amqp_tick(p.side.e, now + rows[i].patience_ms - 1);
+        take_events(&p.side);
+        expect_nothing(&p.side);
+        weir__amqp_tick(p.side.e, now + rows[i].patience_ms);
+        take_events(&p.side);
+        assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->condition,
+                            WEIR__AMQP_COND_FORCED);
+        peer_fini(&p);
+    }
 }
 
 static void hands_are_shaken_in_time(void **state)
@@ -110,23 +139,31 @@ static void a_frame_must_not_take_for_ever(void **state)
     peer_fini(&p);
 }
 
+/* A small buffer goes back at once, one that had to grow when the peer has been quiet. */
 static void a_quiet_connection_gives_its_memory_back(void **state)
 {
+    char large[6000] = "14: 43 52 01 a0 01 'x' 43 42 42 | '";
     size_t busy;
 
     (void)state;
+    memset(large + strlen(large), 'a', sizeof large - 2 - strlen(large));
+    large[sizeof large - 2] = '\'';
     open_at(1000, SAY_OPEN);
     peer_say(&p, 0, SAY_BEGIN);
     peer_say(&p, 0, SAY_SENDER);
     peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'first'");
     peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 42 | 'last'");
     busy = weir__amqp_memory(p.side.e);
+    weir__amqp_tick(p.side.e, 1100);
+    assert_true(weir__amqp_memory(p.side.e) + 4096 < busy);
+    peer_say(&p, 0, large);
+    busy = weir__amqp_memory(p.side.e);
     weir__amqp_tick(p.side.e, 1500);
     assert_int_equal(weir__amqp_memory(p.side.e), busy);
     weir__amqp_tick(p.side.e, 2600);
-    assert_true(weir__amqp_memory(p.side.e) + 4096 < busy);
+    assert_true(weir__amqp_memory(p.side.e) + 5000 < busy);
     assert_true(weir__amqp_memory(p.side.e) < 6000);
-    peer_say(&p, 0, "14: 43 52 01 a0 01 'x' 43 42 42 | 'again'");
+    peer_say(&p, 0, "14: 43 52 02 a0 01 'x' 43 42 42 | 'again'");
     assert_int_equal(p.side.told[p.side.count - 1].sum, sum_of(weir__bytes_of("again", 5)));
     peer_fini(&p);
 }
@@ -150,7 +187,7 @@ static void an_event_in_use_keeps_its_bytes(void **state)
         memcpy(to + 8, body.at, body.len);
         weir__amqp_received(p.side.e, 8 + body.len);
         assert_true(weir__amqp_next(p.side.e, &ev) && ev.type == WEIR__AMQP_EVENT_TRANSFER);
-        weir__amqp_tick(p.side.e, 10000 * parts);
+        weir__amqp_tick(p.side.e, INT64_C(10000) * parts);
         weir__amqp_tick(p.side.e, 10000 * parts + 5000);
         weir__amqp_input(p.side.e, &room);
         assert_int_equal(room, 0);
@@ -167,6 +204,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peer_hears_from_us_in_time),
         cmocka_unit_test(a_silent_peer_is_closed),
+        cmocka_unit_test(who_is_not_listened_to_is_not_silent),
         cmocka_unit_test(hands_are_shaken_in_time),
         cmocka_unit_test(a_frame_must_not_take_for_ever),
         cmocka_unit_test(a_quiet_connection_gives_its_memory_back),

@@ -23,7 +23,7 @@ static void remember(struct side *s, const struct weir__amqp_event *ev)
 
 static void mechanisms_are_offered_in_order(void **state)
 {
-    static const char *const names[] = {"MSSBCBS", "PLAIN", "ANONYMOUS", "EXTERNAL"};
+    static const char *const names[] = {"MSSBCBS", "PLAIN", "EXTERNAL", "ANONYMOUS"};
     struct weir__amqp_composite c;
     struct weir__amqp_items items;
     struct weir__amqp_value v;
@@ -123,6 +123,35 @@ static void plain_is_taken_apart(void **state)
         expect(&p.side, WEIR__AMQP_EVENT_CLOSE);
         peer_fini(&p);
     }
+}
+
+/* The certificate says who it is; the response may say it once more. Not offered, not taken. */
+static void external_may_say_its_name(void **state)
+{
+    static const char *const inits[] = {"41: a3 08 'EXTERNAL'", "41: a3 08 'EXTERNAL' a0 00",
+                                        "41: a3 08 'EXTERNAL' a0 05 'alice'"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        offer(WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_EXTERNAL), true);
+        p.side.on = remember;
+        peer_say_raw(&p, "'AMQP' 03 01 00 00");
+        SASL(inits[i]);
+        assert_int_equal(last_event.type, WEIR__AMQP_EVENT_SASL);
+        assert_int_equal(last_event.mechanism, WEIR__AMQP_EXTERNAL);
+        assert_int_equal(last_event.bytes.len, i == 2 ? 5 : 0);
+        peer_hear_header(&p, 3);
+        peer_hear(&p, WEIR__AMQP_SASL_MECHANISMS);
+        assert_int_equal(peer_hear(&p, WEIR__AMQP_SASL_OUTCOME).sasl_outcome.code.u, 0);
+        peer_fini(&p);
+    }
+    offer(0, true);
+    peer_say_raw(&p, "'AMQP' 03 01 00 00");
+    SASL(inits[0]);
+    peer_hear_header(&p, 3);
+    peer_hear(&p, WEIR__AMQP_SASL_MECHANISMS);
+    assert_int_equal(peer_hear(&p, WEIR__AMQP_SASL_OUTCOME).sasl_outcome.code.u, 1);
+    peer_fini(&p);
 }
 
 static void plain_credentials(struct side *s, const struct weir__amqp_event *ev)
@@ -273,6 +302,7 @@ int main(void)
         cmocka_unit_test(anonymous_comes_in_whatever_it_says),
         cmocka_unit_test(sasl_may_be_skipped_unless_required),
         cmocka_unit_test(plain_is_taken_apart),
+        cmocka_unit_test(external_may_say_its_name),
         cmocka_unit_test(the_client_gives_what_it_has),
         cmocka_unit_test(other_protocols_are_guessed),
         cmocka_unit_test(open_comes_first_and_only_once),

@@ -198,7 +198,8 @@ static void peer_say_part(struct peer *p, uint16_t channel, struct weir__bytes p
     sample_free(body);
 }
 
-/* Before trust: two sessions, four links, small frames, and never more than 32 KiB. */
+/* Before trust: as many sessions as a client begins before its token is answered, eight links, small
+ * frames, and never more than 32 KiB. */
 static void before_trust_little_is_allowed(void **state)
 {
     static const uint8_t zeros[9000];
@@ -209,32 +210,62 @@ static void before_trust_little_is_allowed(void **state)
 
     (void)state;
     peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 9; i++) {
         snprintf(attach, sizeof attach, "12: a1 01 's' 52 %02x 42 40 40 00 53 28 45 00 53 29 45",
                  i);
         peer_say(&p, 0, attach);
-        if (i < 4) peer_hear(&p, WEIR__AMQP_ATTACH);
-        if (i < 4) peer_hear(&p, WEIR__AMQP_FLOW);
+        if (i < 8) peer_hear(&p, WEIR__AMQP_ATTACH);
+        if (i < 8) peer_hear(&p, WEIR__AMQP_FLOW);
     }
     c = peer_hear(&p, WEIR__AMQP_END);
     assert_condition(&c.end.error, WEIR__AMQP_COND_LIMIT);
-    peer_say(&p, 7, SAY_BEGIN);
-    peer_hear(&p, WEIR__AMQP_BEGIN);
-    peer_say(&p, 8, SAY_BEGIN);
+    for (uint16_t i = 1; i < 64; i++) {
+        peer_say(&p, i, SAY_BEGIN);
+        peer_hear(&p, WEIR__AMQP_BEGIN);
+    }
+    assert_true(weir__amqp_memory(p.side.e) <= 32768);
+    peer_say(&p, 64, SAY_BEGIN);
     c = peer_hear(&p, WEIR__AMQP_CLOSE);
     assert_condition(&c.close.error, WEIR__AMQP_COND_LIMIT);
     peer_fini(&p);
 
     peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-    peer_say(&p, 4000, SAY_BEGIN);
+    peer_say(&p, 2000, SAY_BEGIN);
     for (int i = 0; i < 2; i++) {
-        peer_say(&p, i ? 4000 : 0, SAY_SENDER);
-        peer_say_part(&p, i ? 4000 : 0, weir__bytes_of(zeros, 1800));
+        peer_say(&p, i ? 2000 : 0, SAY_SENDER);
+        peer_say_part(&p, i ? 2000 : 0, weir__bytes_of(zeros, 1800));
         assert_true(weir__amqp_memory(p.side.e) <= 32768);
     }
     peer_say_part(&p, 0, weir__bytes_of(zeros, 8100));
     assert_true(weir__amqp_memory(p.side.e) <= 32768);
     assert_true(weir__amqp_closed(p.side.e)); /* more of messages than 4 KiB */
+    peer_fini(&p);
+}
+
+/* Every channel that was announced may have its session. */
+static void what_is_announced_is_kept(void **state)
+{
+    static const char attach[] = "12: a1 01 's' 43 42 40 40 00 53 28 45 00 53 29 45";
+    struct manners manners = {.credit = 1, .trusted = true};
+    static struct peer p;
+    uint64_t last;
+
+    (void)state;
+    peer_init(&p, &(struct weir__amqp_options){0}, &manners);
+    weir__amqp_trust(p.side.e);
+    peer_say_raw(&p, "'AMQP' 00 01 00 00");
+    peer_say(&p, 0, SAY_OPEN);
+    peer_hear_header(&p, 0);
+    last = peer_hear(&p, WEIR__AMQP_OPEN).open.channel_max.u;
+    assert_true(last >= 1024 + 2); /* a hub's partitions, $cbs and $management, each its own */
+    for (uint64_t i = 0; i <= last; i++) {
+        peer_say(&p, (uint16_t)i, SAY_BEGIN);
+        peer_hear(&p, WEIR__AMQP_BEGIN);
+        peer_say(&p, (uint16_t)i, attach);
+        peer_hear(&p, WEIR__AMQP_ATTACH);
+        peer_hear(&p, WEIR__AMQP_FLOW);
+        p.heard_len = p.heard_at = 0;
+    }
     peer_fini(&p);
 }
 
@@ -278,6 +309,7 @@ int main(void)
         cmocka_unit_test(frames_that_cannot_be_read_close),
         cmocka_unit_test(channels_and_handles_have_a_maximum),
         cmocka_unit_test(before_trust_little_is_allowed),
+        cmocka_unit_test(what_is_announced_is_kept),
         cmocka_unit_test(answers_do_not_pile_up),
     };
 

@@ -110,7 +110,7 @@ static void receive(unsigned count)
 {
     char said[64];
 
-    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_open(&p, &(struct weir__amqp_options){.after.unsettled = 2048}, &manners);
     peer_say(&p, 0, SAY_SENDER);
     for (unsigned i = 0; i < count; i++) {
         snprintf(said, sizeof said, "14: 43 70 %08x a0 01 'x' 43 42 42 | 'm'", i);
@@ -182,14 +182,86 @@ static void the_window_follows_what_is_unsettled(void **state)
     assert_condition(&c.end.error, WEIR__AMQP_COND_WINDOW);
     peer_fini(&p);
 
-    receive(2048); /* and a link that goes takes its stragglers with it */
+    receive(2048); /* and a link that goes takes its stragglers with it, and says so */
     peer_say(&p, 0, "16: 43 41");
     peer_hear(&p, WEIR__AMQP_DETACH);
-    peer_say(&p, 0, "13: 43 43 43 43 40 40 40 40 40 41");
     c = peer_hear(&p, WEIR__AMQP_FLOW);
     assert_int_equal(c.flow.incoming_window.u, 2048);
     peer_fini(&p);
     manners.credit = 1000;
+}
+
+/* A session that began before trust remembers little; with the first link after it, more, and what
+ * it remembers already stays. */
+static void trust_opens_the_window(void **state)
+{
+    static const char second[] = "12: a1 01 't' 52 01 42 40 40 00 53 28 45 00 53 29 45 40 40 43";
+    struct weir__amqp_options o = {.before.unsettled = 64, .after.unsettled = 256};
+    struct manners shy = {.credit = 200};
+    struct weir__amqp_composite c;
+    char said[64];
+
+    (void)state;
+    peer_open(&p, &o, &shy);
+    peer_say(&p, 0, SAY_SENDER);
+    for (unsigned i = 0; i < 130; i++) {
+        if (i == 40) {
+            weir__amqp_trust(p.side.e);
+            p.heard_at = p.heard_len;
+            peer_say(&p, 0, second);
+            peer_hear(&p, WEIR__AMQP_ATTACH);
+            c = peer_hear(&p, WEIR__AMQP_FLOW);
+            assert_int_equal(c.flow.incoming_window.u, 256 - 40);
+        }
+        snprintf(said, sizeof said, "14: 52 %02x 70 %08x a0 01 'x' 43 42 42 | 'm'", i >= 40, i);
+        peer_say(&p, 0, said);
+    }
+    peer_listen(&p);
+    p.heard_at = p.heard_len;
+    p.side.taken = p.side.count;
+    weir__amqp_settle(p.side.told[2].link, 0, 39, WEIR__AMQP_ACCEPTED, NULL);
+    peer_listen(&p);
+    hear_range(0, 39, true);
+    peer_say(&p, 0, "15: 42 43 52 81 41"); /* the sender settles all: of the second link's */
+    assert_int_equal(expect(&p.side, WEIR__AMQP_EVENT_SETTLE)->settle.first, 40);
+    assert_int_equal(p.side.told[p.side.count - 1].settle.last, 129);
+    expect_nothing(&p.side);
+    peer_fini(&p);
+}
+
+/* A sender that settles a delivery before its last frame: it is told as settled, and the delivery
+ * that has its place in the ring by then is none of its business. */
+static void settled_before_the_last_frame(void **state)
+{
+    static const char second[] = "12: a1 01 't' 52 01 42 40 40 00 53 28 45 00 53 29 45 40 40 43";
+    struct weir__amqp_options o = {.after.unsettled = 64};
+    struct manners m = {.credit = 200, .trusted = true};
+    struct told *told;
+    char said[64];
+
+    (void)state;
+    peer_open(&p, &o, &m);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, second);
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'be'");
+    peer_say(&p, 0, "15: 42 43 43 41"); /* settled by its sender */
+    for (unsigned i = 1; i <= 64; i++) {
+        snprintf(said, sizeof said, "14: 52 01 70 %08x a0 01 'x' 43 42 42 | 'm'", i);
+        peer_say(&p, 0, said);
+        if (i == 1) weir__amqp_settle(p.side.told[3].link, 1, 1, WEIR__AMQP_ACCEPTED, NULL);
+    }
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 42 | 'gun'");
+    told = &p.side.told[p.side.count - 1];
+    assert_int_equal(told->type, WEIR__AMQP_EVENT_TRANSFER);
+    assert_int_equal(told->delivery.id, 0);
+    assert_int_equal(told->delivery.size, 5);
+    assert_true(told->delivery.settled);
+    p.side.taken = p.side.count;
+    peer_say(&p, 0, "15: 42 43 70 00000041 41"); /* 64 is there still */
+    told = expect(&p.side, WEIR__AMQP_EVENT_SETTLE);
+    assert_int_equal(told->settle.first, 2);
+    assert_int_equal(told->settle.last, 64);
+    peer_fini(&p);
 }
 
 static void a_receiver_that_settles_second_waits(void **state)
@@ -221,6 +293,8 @@ int main(void)
         cmocka_unit_test(second_is_answered_with_settled),
         cmocka_unit_test(equal_neighbours_share_a_frame),
         cmocka_unit_test(the_window_follows_what_is_unsettled),
+        cmocka_unit_test(trust_opens_the_window),
+        cmocka_unit_test(settled_before_the_last_frame),
         cmocka_unit_test(a_receiver_that_settles_second_waits),
     };
 

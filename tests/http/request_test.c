@@ -333,6 +333,37 @@ static void fields_can_be_found(void **state)
     weir__http_free(h);
 }
 
+/* Its bytes stay where they are while the body passes by, and names keep their case. */
+static void a_request_lives_until_its_answer(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+    const struct weir__http_request *q;
+    struct weir__http_event ev;
+    char body[4096];
+
+    (void)state;
+    memset(body, 'x', sizeof body);
+    put(h, "POST /eh1 HTTP/1.1\r\nHost: h\r\nWindAlert: strong\r\nContent-Length: 40960\r\n\r\n");
+    assert_true(weir__http_next(h, &ev));
+    q = ev.request;
+    for (int i = 0; i < 10; i++) {
+        size_t room;
+        uint8_t *to = weir__http_input(h, &room);
+        assert_true(to && room >= sizeof body);
+        memcpy(to, body, sizeof body);
+        weir__http_received(h, sizeof body);
+        if (i % 3 != 2) continue; /* the window fills */
+        while (weir__http_next(h, &ev)) assert_int_equal(ev.type, WEIR__HTTP_EVENT_BODY);
+    }
+    while (weir__http_next(h, &ev)) continue;
+    assert_int_equal(ev.type, WEIR__HTTP_EVENT_REQUEST); /* what next leaves when there is none */
+    assert_memory_equal(q->path.at, "/eh1", 4);
+    assert_memory_equal(q->fields[1].name.at, "WindAlert", 9);
+    assert_memory_equal(weir__http_field(q, "windalert").at, "strong", 6);
+    assert_int_equal(weir__http_reply(h, 201, NULL, weir__bytes_of(NULL, 0), NULL), 0);
+    weir__http_free(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +376,7 @@ int main(void)
         cmocka_unit_test(bodies_are_streamed),
         cmocka_unit_test(a_pipeline_waits_for_its_answers),
         cmocka_unit_test(fields_can_be_found),
+        cmocka_unit_test(a_request_lives_until_its_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,8 +182,9 @@ static void paths(void **state)
         {"host/eh1", false, "eh1"},
         {"/eh1", false, "eh1"},
         {"sb://host", false, ""},
-        {"host", false, ""},
         {"", false, ""},
+        {"eh1", false, "eh1"}, /* not a host, which would be everything */
+        {"eh1", true, "eh1"},
         {"sb%3A%2F%2Fhost%2Feh1", true, "eh1"},
         {"sb%3a%2f%2fhost%2feh1", true, "eh1"},
         {"sb%3A%2F%2Fhost%2Feh1%252Fx", true, "eh1%2Fx"}, /* once, and only once */

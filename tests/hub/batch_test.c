@@ -158,11 +158,46 @@ static void refused(void **state)
     payload_data(&payload, "", 0); /* an event of no bytes */
     assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
     payload.len = 0;
+    payload_raw(&payload, "\x00\x53\x75\x40", 4); /* and no event at all */
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
+    assert_int_equal(take(&b, 0), 0); /* while a message may have null as its body */
+    payload.len = 0;
     payload_data(&payload, "not a message", 13);
     assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
     assert_non_null(strstr(err.text, "event 0 of the batch"));
     assert_int_equal(take(&b, 7), WEIR_EINVAL);
     assert_string_equal(err.text, "unknown message format 0x00000007");
+}
+
+/* What a receiver could not be given: each is refused alone, and inside a batch where it is not the
+ * first. */
+static void what_cannot_be_delivered_is_refused(void **state)
+{
+    static const struct {
+        const char *at;
+        size_t len;
+    } rows[] = {
+        {"\0\x53\x72\xc1\3\2\xff\xff", 8},         /* annotations: items that are none */
+        {"\0\x53\x72\xc1\2\2\x40", 7},             /* one item of two */
+        {"\0\x53\x72\xc1\6\2\xa3\1k\xa1\x20", 11}, /* a value that ends behind the map */
+        {"\0\x53\x73\xc0\3\2\xff\xff", 8},         /* properties, */
+        {"\0\x53\x74\xc1\3\2\xff\xff", 8},         /* application properties */
+    };
+    struct payload event;
+    struct weir__batch b;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        payload.len = 0;
+        payload_raw(&payload, rows[i].at, rows[i].len);
+        payload_data(&payload, "x", 1);
+        event = payload;
+        assert_int_equal(take(&b, 0), WEIR_EINVAL);
+        payload_batch(&payload, NULL, "good", 2);
+        payload_data(&payload, event.at, event.len);
+        assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
+        assert_non_null(strstr(err.text, "event 2 of the batch"));
+    }
 }
 
 static void limits(void **state)
@@ -340,6 +375,7 @@ int main(void)
         cmocka_unit_test(single_message_in_and_out),
         cmocka_unit_test(key_of_the_first_event),
         cmocka_unit_test(refused),
+        cmocka_unit_test(what_cannot_be_delivered_is_refused),
         cmocka_unit_test(limits),
         cmocka_unit_test(hostile_payloads),
         cmocka_unit_test(writer_builds_what_the_wire_brings),

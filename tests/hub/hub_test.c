@@ -222,6 +222,38 @@ static void idempotent_producer_survives_a_restart(void **state)
     assert_int_equal(publish_as(id, 0, 20, &receipt), WEIR_EFENCED);
 }
 
+/* An epoch counts from its beginning, not from its first batch; over a restart from its first batch
+ * on. */
+static void a_new_epoch_fences_at_once(void **state)
+{
+    struct weir__log_producer next;
+    struct weir__log_receipt receipt = {0};
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(weir__hub_producer_new(hub, &id, &w.err), 0);
+    assert_int_equal(weir__hub_producer_begin(hub, 4, id, 0, &next, &w.err), 0);
+    assert_int_equal(publish_as(id, 0, 0, &receipt), 0);
+    assert_int_equal(weir__hub_producer_begin(hub, 4, id, 2, &next, &w.err), 0);
+    assert_int_equal(next.epoch, 2);
+    assert_int_equal(next.sequence, 10);
+    assert_int_equal(publish_as(id, 0, 10, &receipt), WEIR_EFENCED);
+    assert_non_null(strstr(w.err.text, "Received:0 Current:2"));
+    assert_int_equal(publish_as(id, 1, 0, &receipt), WEIR_EFENCED);
+    assert_int_equal(weir__hub_producer_begin(hub, 4, id, 1, &next, &w.err), WEIR_EFENCED);
+    assert_non_null(strstr(w.err.text, "Received:1 Current:2"));
+    assert_int_equal(weir__hub_producer_begin(hub, 5, id, 1, &next, &w.err), 0); /* elsewhere */
+    assert_int_equal(weir__hub_producer_state(hub, 4, id, &next, &w.err), 0);
+    assert_int_equal(next.epoch, 2);
+    reopen(); /* nothing was published under the new one: the old one may go on */
+    assert_int_equal(publish_as(id, 0, 10, &receipt), 0);
+    assert_int_equal(weir__hub_producer_begin(hub, 4, id, 2, &next, &w.err), 0);
+    assert_int_equal(publish_as(id, 2, 20, &receipt), 0);
+    reopen();
+    assert_int_equal(publish_as(id, 0, 20, &receipt), WEIR_EFENCED);
+    assert_int_equal(publish_as(id, 2, 30, &receipt), 0);
+}
+
 static void producer_ids_are_never_given_twice(void **state)
 {
     uint64_t last = 0, id;
@@ -247,6 +279,7 @@ int main(void)
         TEST(completions_fire_before_close_returns),
         TEST(refused_batches_are_counted),
         TEST(idempotent_producer_survives_a_restart),
+        TEST(a_new_epoch_fences_at_once),
         TEST(producer_ids_are_never_given_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

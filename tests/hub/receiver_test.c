@@ -344,6 +344,33 @@ static void wakes_once_until_it_is_looked_at(void **state)
     weir__receiver_close(thief);
 }
 
+/* Somebody who has no credit does not look at the events; that it is over it hears all the same, and
+ * need not ask for events to know why. */
+static void the_end_wakes_behind_news_that_wait(void **state)
+{
+    static const int codes[] = {WEIR_ESTOLEN, WEIR_ENOTFOUND, WEIR_ENOTFOUND};
+    int wakes = 0;
+    struct weir__receiver_options o = {.group = "g", .wake = count_wake, .user = &wakes};
+    struct weir__receiver *r, *thief = NULL;
+
+    (void)state;
+    for (int i = 0; i < 3; i++, wakes = 0) {
+        weir__namespace_group_add(w.ns, "homes", "g", NULL);
+        assert_int_equal(weir__receiver_attach(&r, hub, &o, &w.err), 0);
+        publish("x", 1);
+        assert_int_equal(wakes, 1);
+        assert_int_equal(weir__receiver_over(r, &w.err), 0);
+        if (i == 0) assert_int_equal(weir__receiver_attach(&thief, hub, &o, &w.err), 0);
+        if (i == 1) assert_int_equal(weir__namespace_group_remove(w.ns, "homes", "g", &w.err), 0);
+        if (i == 2) assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+        assert_int_equal(wakes, 2);
+        assert_int_equal(weir__receiver_over(r, &w.err), codes[i]);
+        assert_true(strlen(w.err.text) > 0);
+        weir__receiver_close(r);
+        if (i == 0) weir__receiver_close(thief);
+    }
+}
+
 static void pull_gives_up_at_its_deadline_and_when_cancelled(void **state)
 {
     struct weir__receiver *r;
@@ -507,6 +534,7 @@ int main(void)
         TEST(six_without_epoch),
         TEST(a_bad_position_steals_nothing),
         TEST(wakes_once_until_it_is_looked_at),
+        TEST(the_end_wakes_behind_news_that_wait),
         TEST(pull_gives_up_at_its_deadline_and_when_cancelled),
         TEST(expired_events_are_told),
         TEST(damaged_events_are_passed_over_when_told_to),
