@@ -70,9 +70,9 @@ static bool copy_behind(char *to, size_t max, const struct segments *s, const ch
     return true;
 }
 
-static bool take_names(struct weir__address *a, const struct segments *s)
+static bool take_names(struct weir__address *a, const struct segments *s, const struct shape *shape)
 {
-    if (s->at[0][0] != '$' && !copy(a->hub, WEIR__HUB_NAME_MAX, s, 0)) return false;
+    if (shape->word[0][0] == '*' && !copy(a->hub, WEIR__HUB_NAME_MAX, s, 0)) return false;
     if (a->kind == WEIR__ADDRESS_RECEIVE && !copy(a->group, WEIR__GROUP_NAME_MAX, s, 2))
         return false;
     if (a->kind == WEIR__ADDRESS_RECEIVE)
@@ -96,7 +96,7 @@ static int parse_path(struct weir__access_path *out, struct weir__bytes text,
 
 int weir__address_parse(struct weir__address *a, struct weir__bytes text, struct weir_error *err)
 {
-    struct segments s;
+    struct segments s = {0};
     int rc;
 
     memset(a, 0, sizeof *a);
@@ -106,7 +106,7 @@ int weir__address_parse(struct weir__address *a, struct weir__bytes text, struct
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         if (!has_shape(&s, &shapes[i])) continue;
         a->kind = shapes[i].kind;
-        if (take_names(a, &s)) return 0;
+        if (take_names(a, &s, &shapes[i])) return 0;
         return weir__fail(err, WEIR_EINVAL, "a name in the link's address '%.200s' is too long",
                           a->path.text);
     }

@@ -1,5 +1,6 @@
 /* cbs.c - who somebody is: put-token, by which a client shows a token for an audience, the path of
- * what it wants to use; and SASL PLAIN, by which it shows the key itself, for all of them. */
+ * what it wants to use; SASL PLAIN, by which it shows the key itself, for all of them; and SASL
+ * EXTERNAL, by which its certificate stands for the key. */
 #include "server/state.h"
 
 #define TYPE_SAS "servicebus.windows.net:sastoken"
@@ -83,18 +84,52 @@ static bool is_same(struct weir__bytes given, const char *key)
     return differ == 0;
 }
 
-bool weir__cbs_login(struct weir__connection *c, struct weir__bytes rule, struct weir__bytes key)
+static uint32_t find_rules(struct weir__connection *c,
+                           struct weir__rule rules[WEIR__ACCESS_RULES_MAX])
 {
-    struct weir__claim claim = {.expires_s = INT64_MAX};
-    struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
     uint32_t count = 0;
 
     weir__namespace_rules(c->server->ns, NULL, rules, WEIR__ACCESS_RULES_MAX, &count, NULL);
-    for (uint32_t i = 0; i < count && i < WEIR__ACCESS_RULES_MAX; i++)
-        for (int k = 0; k < WEIR__KEYS; k++)
-            if (is_same(key, rules[i].key[k]) && is_text(rule, rules[i].name))
-                claim.rights |= rules[i].rights;
-    if (!claim.rights || weir__claims_add(&c->claims, &claim, 0, NULL) != 0) return false;
+    return count < WEIR__ACCESS_RULES_MAX ? count : WEIR__ACCESS_RULES_MAX;
+}
+
+/* With these rights, on everything. */
+static bool let_in(struct weir__connection *c, unsigned rights, int64_t expires_s)
+{
+    struct weir__claim claim = {.rights = rights, .expires_s = expires_s};
+
+    if (!rights || weir__claims_add(&c->claims, &claim, 0, NULL) != 0) return false;
     weir__connection_trust(c);
     return true;
+}
+
+bool weir__cbs_login(struct weir__connection *c, struct weir__bytes rule, struct weir__bytes key)
+{
+    struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
+    uint32_t count = find_rules(c, rules);
+    unsigned rights = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        for (int k = 0; k < WEIR__KEYS; k++)
+            if (is_same(key, rules[i].key[k]) && is_text(rule, rules[i].name))
+                rights |= rules[i].rights;
+    return let_in(c, rights, INT64_MAX);
+}
+
+int weir__cbs_login_certified(struct weir__connection *c, const struct weir__tls_identity *who,
+                              struct weir__bytes as, struct weir_error *err)
+{
+    struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
+    uint32_t count = find_rules(c, rules);
+    unsigned rights = 0;
+
+    if (as.len && !is_text(as, who->name))
+        return weir__fail(err, WEIR_EDENIED, "the certificate is of '%s', not of '%.*s'", who->name,
+                          as.len < 64 ? (int)as.len : 64, (const char *)as.at);
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(who->name, rules[i].name) == 0) rights = rules[i].rights;
+    if (let_in(c, rights, who->until_s)) return 0;
+    return weir__fail(err, WEIR_EDENIED,
+                      "the certificate is of '%s', and there is no access rule of this name",
+                      who->name);
 }

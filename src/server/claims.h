@@ -12,8 +12,15 @@ struct weir__claim {
     int64_t expires_s;
 };
 
+/* As it is kept: with no more room for its path than that needs. */
+struct weir__claim_kept {
+    int64_t expires_s;
+    unsigned rights;
+    char path[];
+};
+
 struct weir__claims {
-    struct weir__claim **at;
+    struct weir__claim_kept **at;
     uint32_t count, cap;
 };
 

@@ -3,9 +3,10 @@
  * Whatever happens (bytes, time, completions, news) ends in serve: take what other threads left,
  * take the engine's events, and see what is to be written, waited for or closed.
  *
- * The memory is counted: one reference is the loop's, until the socket is closed, and one is held
- * by each batch that is with the log. */
+ * The memory is counted: one reference is the loop's, until the socket is closed, and one is there
+ * as long as batches are with the log. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/state.h"
@@ -19,11 +20,6 @@
 
 static void free_connection(struct weir__connection *c)
 {
-    while (c->spare) {
-        struct weir__publish *p = c->spare;
-        c->spare = p->next;
-        free(p);
-    }
     weir__mutex_fini(&c->lock);
     free(c);
 }
@@ -88,6 +84,11 @@ int weir__connection_use(struct weir__connection *c, const char *hub, struct wei
     return rc == WEIR_ENOTFOUND ? weir__connection_not_found(c, hub, err) : rc;
 }
 
+bool weir__connection_certified(const struct weir__connection *c, struct weir__tls_identity *who)
+{
+    return weir__tcp_tls(c->tcp) && weir__tls_identify(weir__tcp_tls(c->tcp), who);
+}
+
 void weir__connection_trust(struct weir__connection *c)
 {
     c->trusted = true;
@@ -131,6 +132,7 @@ static void expire_claims(struct weir__connection *c)
         d->expires_s = weir__claims_until(&c->claims, d->path, d->rights, now_s);
         if (d->expires_s == 0) {
             d->rights = 0;
+            if (d->calls->leave) d->calls->leave(d);
             weir__amqp_detach(d->link, &error);
         } else if (d->expires_s < c->expires_s) {
             c->expires_s = d->expires_s;
@@ -143,8 +145,8 @@ static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t
 {
     int64_t at = engine_at, left_s;
 
-    if (!c->trusted && at > c->began_ms + WEIR__SERVER_TOKEN_MS)
-        at = c->began_ms + WEIR__SERVER_TOKEN_MS;
+    if (!c->trusted && !c->closing && at > c->began_ms + c->server->token_ms)
+        at = c->began_ms + c->server->token_ms;
     if (c->busy_ms && at > now_ms + WEIR__SERVER_RETRY_MS) at = now_ms + WEIR__SERVER_RETRY_MS;
     if (c->expires_s != INT64_MAX) {
         left_s = c->expires_s - weir__connection_now_s(c);
@@ -157,12 +159,16 @@ static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t
 static void pass_time(struct weir__connection *c)
 {
     int64_t now_ms = weir__loop_now_ms(c->loop), at;
+    char text[96];
 
-    if (!c->trusted && now_ms >= c->began_ms + WEIR__SERVER_TOKEN_MS)
-        close_with(c, WEIR__AMQP_COND_UNAUTHORIZED,
-                   "Unauthorized access. No token was presented within 20 seconds.");
-    if (c->expires_s != INT64_MAX) expire_claims(c);
     at = weir__amqp_tick(c->engine, now_ms);
+    if (!c->trusted && now_ms >= c->began_ms + c->server->token_ms) {
+        snprintf(text, sizeof text,
+                 "Unauthorized access. No token was presented within %u seconds.",
+                 (c->server->token_ms + 999) / 1000);
+        close_with(c, WEIR__AMQP_COND_UNAUTHORIZED, text);
+    }
+    if (c->expires_s != INT64_MAX) expire_claims(c);
     take_events(c);
     at = next_visit(c, at, now_ms);
     /* A timer that fires too early costs less than one that is moved for every frame. */
@@ -197,6 +203,7 @@ static void serve(struct weir__connection *c)
         weir__tcp_end(c->tcp);
     } else if (c->held && may_read(c)) {
         c->held = false;
+        weir__amqp_hold(c->engine, false);
         weir__tcp_resume(c->tcp);
     }
 }
@@ -210,12 +217,12 @@ void weir__connection_stop(struct weir__connection *c)
 static void do_work(void *arg)
 {
     struct weir__connection *c = arg;
-    unsigned count;
+    bool idle;
 
     atomic_fetch_add(&c->refs, 1);
-    count = weir__publish_take_done(c);
+    idle = weir__publish_take_done(c);
     if (c->tcp) serve(c);
-    for (unsigned i = 0; i < count; i++) weir__connection_let_go(c);
+    if (idle) weir__connection_let_go(c);
     weir__connection_let_go(c);
 }
 
@@ -246,6 +253,7 @@ static uint8_t *give_room(void *owner, size_t *room)
     *room = 0;
     if (may_read(c)) to = weir__amqp_input(c->engine, room);
     c->held = !to || *room == 0;
+    if (c->held) weir__amqp_hold(c->engine, true);
     return to;
 }
 
@@ -310,7 +318,7 @@ static void closed(void *owner, const struct weir_error *why)
     weir__connection_let_go(c);
 }
 
-static const struct weir__tcp_calls calls = {
+const struct weir__tcp_calls weir__connection_calls = {
     .room = give_room,
     .received = received,
     .ended = ended,
@@ -333,10 +341,13 @@ static struct weir__connection *make_connection(struct weir__server *server, str
 {
     struct weir__connection *c = calloc(1, sizeof *c);
     struct weir__amqp_options options = {.trace_data = c, .mechanisms = MECHANISMS};
+    struct weir__tls_identity who;
 
     if (!c) return NULL;
     c->server = server;
     c->tcp = tcp;
+    if (weir__connection_certified(c, &who))
+        options.mechanisms |= WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_EXTERNAL);
     if (server->trace) options.trace = trace;
     if (weir__amqp_new(&c->engine, &options, NULL) != 0) {
         free(c);
@@ -355,15 +366,21 @@ static struct weir__connection *make_connection(struct weir__server *server, str
     return c;
 }
 
-bool weir__connection_accept(void *user, struct weir__tcp *tcp)
+struct weir__connection *weir__connection_enter(struct weir__server *server, struct weir__tcp *tcp)
 {
-    struct weir__server *server = user;
     struct weir__connection *c = make_connection(server, tcp);
 
-    if (!c) return false;
-    weir__tcp_adopt(tcp, &calls, c);
+    if (!c) return NULL;
     enter_loop(c);
     c->stopping = loop_of(c)->stopping;
     serve(c);
-    return true;
+    return c;
+}
+
+bool weir__connection_accept(void *user, struct weir__tcp *tcp)
+{
+    struct weir__connection *c = weir__connection_enter(user, tcp);
+
+    if (c) weir__tcp_adopt(tcp, &weir__connection_calls, c);
+    return c != NULL;
 }

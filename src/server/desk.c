@@ -1,6 +1,6 @@
 /* desk.c - $cbs and $management: a link that brings requests, and a link on the same session that
- * takes the replies away. A reply goes by the session, not by the request's reply-to, which clients
- * fill with whatever they like, or not at all.
+ * takes the replies away: the one whose name or target is the request's reply-to. As clients fill
+ * that with whatever they like, or not at all, it is otherwise the newest.
  *
  *   request   application properties, a value   transfer > answered at once > accepted
  *   reply     properties: correlation-id is the request's message-id, type and all
@@ -10,9 +10,10 @@
 
 #include "server/state.h"
 
-#define REQUEST_BYTES_MAX (64 * 1024)
+#define REQUEST_BYTES_MAX ((size_t)64 << 10)
 #define REQUEST_CREDIT 100
-#define REPLY_BYTES_MAX (64 * 1024)
+#define REPLY_BYTES_MAX ((size_t)64 << 10)
+#define TARGET_BYTES_MAX 256 /* a longer one is not kept */
 #define STATUS_ACCEPTED 202
 #define STATUS_OK 200
 
@@ -27,6 +28,8 @@ struct desk {
     enum weir__address_kind kind;
     struct reply *first, **last; /* for which there was no credit */
     uint32_t waiting;
+    size_t target_len;
+    uint8_t target[]; /* of the link that takes replies */
 };
 
 static const struct {
@@ -132,14 +135,23 @@ static int write_reply(const struct desk *d, const struct weir__request *request
     return rc;
 }
 
+/* A reply repeats what its request was called by, so replies are as large as the client likes. */
+static bool may_wait(const struct desk *d, size_t bytes)
+{
+    const struct weir__connection *c = d->duty.connection;
+    size_t most = c->trusted ? WEIR__SERVER_REPLY_BYTES_MAX : WEIR__SERVER_STRANGER_REPLY_BYTES_MAX;
+
+    return d->waiting < WEIR__SERVER_REPLIES_MAX && bytes <= most && c->reply_bytes <= most - bytes;
+}
+
 static int send_reply(struct desk *to, struct weir__bytes message, struct weir_error *err)
 {
     bool settled = weir__amqp_link_settled(to->duty.link);
     struct reply *r;
 
     if (!to->first && weir__amqp_send(to->duty.link, message, 0, settled, NULL) == 0) return 0;
-    if (to->waiting == WEIR__SERVER_REPLIES_MAX)
-        return weir__fail(err, WEIR_ELIMIT, "%d replies wait for credit", WEIR__SERVER_REPLIES_MAX);
+    if (!may_wait(to, message.len))
+        return weir__fail(err, WEIR_ELIMIT, "%u replies wait for credit", to->waiting);
     r = malloc(sizeof *r + message.len);
     if (!r) return weir__fail(err, WEIR_ENOMEM, "out of memory for a reply");
     r->next = NULL;
@@ -148,6 +160,7 @@ static int send_reply(struct desk *to, struct weir__bytes message, struct weir_e
     *to->last = r;
     to->last = &r->next;
     to->waiting++;
+    to->duty.connection->reply_bytes += message.len;
     return 0;
 }
 
@@ -158,6 +171,7 @@ static void drop_first(struct desk *d)
     d->first = r->next;
     if (!d->first) d->last = &d->first;
     d->waiting--;
+    d->duty.connection->reply_bytes -= r->len;
     free(r);
 }
 
@@ -189,19 +203,29 @@ static void gone(struct weir__duty *duty)
 
 static const struct weir__duty_calls calls = {.transfer = take_request, .pump = pump, .gone = gone};
 
+static bool is_same(struct weir__bytes a, struct weir__bytes b)
+{
+    return a.len && a.len == b.len && !memcmp(a.at, b.at, a.len);
+}
+
 /* Where the replies of a desk are fetched. */
-static struct desk *find_other(const struct desk *d)
+static struct desk *find_other(const struct desk *d, struct weir__bytes reply_to)
 {
     struct weir__amqp_session *session = weir__amqp_link_session(d->duty.link);
+    struct desk *newest = NULL;
 
     for (struct weir__duty *o = d->duty.connection->duties; o; o = o->next) {
         struct desk *other = (struct desk *)o;
-        if (o->calls == &calls && other->kind == d->kind &&
-            weir__amqp_link_role(o->link) == WEIR__AMQP_SENDER &&
-            weir__amqp_link_session(o->link) == session)
+        if (o->calls != &calls || other->kind != d->kind ||
+            weir__amqp_link_role(o->link) != WEIR__AMQP_SENDER ||
+            weir__amqp_link_session(o->link) != session)
+            continue;
+        if (is_same(reply_to, weir__amqp_link_name(o->link)) ||
+            is_same(reply_to, weir__bytes_of(other->target, other->target_len)))
             return other;
+        if (!newest) newest = other;
     }
-    return NULL;
+    return newest;
 }
 
 static int read_request(const struct weir__amqp_delivery *d, struct weir__request *out,
@@ -213,7 +237,7 @@ static int read_request(const struct weir__amqp_delivery *d, struct weir__reques
     int rc;
 
     if (d->too_large)
-        return weir__fail(err, WEIR_ETOOBIG, "The request has more than %d bytes.",
+        return weir__fail(err, WEIR_ETOOBIG, "The request has more than %zu bytes.",
                           REQUEST_BYTES_MAX);
     rc = weir__amqp_message_scan(&m, d->payload, WEIR__AMQP_DEEP, err);
     if (rc == 0) rc = weir__amqp_message_properties(&m, properties, err);
@@ -232,13 +256,13 @@ static int answer(struct desk *d, const struct weir__amqp_delivery *delivery,
 {
     struct weir__request request = {.connection = d->duty.connection};
     struct weir__amqp_properties properties = {0};
-    struct desk *to = find_other(d);
     struct weir__buf message;
-    int rc;
+    struct desk *to;
+    int rc = read_request(delivery, &request, &properties, err);
 
-    if (!to) return weir__fail(err, WEIR_EINVAL, "There is no link to send the reply on.");
-    rc = read_request(delivery, &request, &properties, err);
     if (rc != 0) return rc;
+    to = find_other(d, properties.reply_to.bytes);
+    if (!to) return weir__fail(err, WEIR_EINVAL, "There is no link to send the reply on.");
     weir__buf_init(&message, REPLY_BYTES_MAX);
     rc = write_reply(d, &request, &properties, &message, err);
     if (rc == 0) rc = send_reply(to, weir__buf_bytes(&message), err);
@@ -259,18 +283,33 @@ static bool take_request(struct weir__duty *duty, const struct weir__amqp_delive
     return true;
 }
 
+static struct weir__bytes read_target(const struct weir__amqp_event *ev)
+{
+    struct weir__amqp_composite c;
+    int rc = weir__amqp_composite_of(&ev->fields->attach.target,
+                                     WEIR__AMQP_KIND_SET(WEIR__AMQP_TARGET), &c, NULL);
+
+    if (rc != 0 || c.target.address.bytes.len > TARGET_BYTES_MAX) return (struct weir__bytes){0};
+    return c.target.address.bytes;
+}
+
 int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *ev,
                      const struct weir__address *a, struct weir__refusal *r)
 {
     struct weir__amqp_terms terms = {.max_message_size = REQUEST_BYTES_MAX,
-                                     .credit = REQUEST_CREDIT};
+                                     .credit = REQUEST_CREDIT,
+                                     .no_outcomes = true};
+    struct weir__bytes target = read_target(ev);
     struct desk *d;
     int rc;
 
     if (a->kind != WEIR__ADDRESS_CBS && !c->trusted)
         return weir__claims_denied("Manage,Send,Listen", &r->why);
-    d = calloc(1, sizeof *d);
+    d = calloc(1, sizeof *d + target.len);
     if (!d) return weir__fail(&r->why, WEIR_ENOMEM, "out of memory for a link");
+    d->target_len = target.len;
+    if (target.len) memcpy(d->target, target.at, target.len);
+    d->duty.connection = c;
     d->kind = a->kind;
     d->last = &d->first;
     rc = weir__amqp_accept(ev->link, &terms, &r->why);

@@ -2,6 +2,7 @@
  *
  * Two lists: all of them, touched by the loop only, and those with news, which any thread may put
  * there and the loop takes off, first come first served. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "server/state.h"
@@ -9,12 +10,13 @@
 void weir__duty_start(struct weir__duty *d, struct weir__connection *c, struct weir__amqp_link *l,
                       const struct weir__duty_calls *calls)
 {
+    assert(d->connection == c); /* which whoever wakes it reads already */
     d->calls = calls;
-    d->connection = c;
     d->link = l;
     d->next = c->duties;
     if (d->next) d->next->prev = d;
     c->duties = d;
+    atomic_fetch_add(&c->server->links, 1);
     weir__amqp_link_set_user(l, d);
     if (d->rights && d->expires_s < c->expires_s) c->expires_s = d->expires_s;
 }
@@ -25,6 +27,7 @@ void weir__duty_end(struct weir__duty *d)
 
     weir__amqp_link_set_user(d->link, NULL);
     d->link = NULL;
+    atomic_fetch_sub(&c->server->links, 1);
     if (d->next) d->next->prev = d->prev;
     if (d->prev)
         d->prev->next = d->next;

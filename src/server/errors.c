@@ -46,10 +46,18 @@ int weir__errors_status(int code)
     return answer_of(code)->status;
 }
 
+/* What a client sent may be quoted, cut anywhere; what is said must be UTF-8 nevertheless. */
+static void cut_to_text(struct weir__bytes *b)
+{
+    while (!weir__amqp_utf8(*b)) b->len--;
+}
+
 struct weir__amqp_error weir__errors_say(const struct weir__refusal *r)
 {
     const struct answer *a = answer_of(r->why.code);
+    struct weir__amqp_error say = weir__amqp_error_of(r->condition ? r->condition : a->condition,
+                                                      a->text ? a->text : r->why.text);
 
-    return weir__amqp_error_of(r->condition ? r->condition : a->condition,
-                               a->text ? a->text : r->why.text);
+    cut_to_text(&say.description);
+    return say;
 }

@@ -1,36 +1,31 @@
 /* events.c - what a peer says on a connection, and who is asked about it. */
 #include "server/state.h"
 
-#define HTTP_BODY                                                                                  \
-    "This port speaks AMQP 1.0. HTTP is on another one: see what weir printed at start.\n"
-
-static const char http_answer[] =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-    "Content-Length: 83\r\n\r\n" HTTP_BODY;
-_Static_assert(sizeof HTTP_BODY - 1 == 83, "Content-Length");
-
 static void on_protocol(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
-    static const char *const names[] = {[WEIR__AMQP_GUESS_OTHER] = "something that is not AMQP",
-                                        [WEIR__AMQP_GUESS_TLS] = "TLS, and this port has none",
-                                        [WEIR__AMQP_GUESS_HTTP] = "HTTP",
-                                        [WEIR__AMQP_GUESS_AMQP] = "another version of AMQP"};
-
-    weir__log_line(&c->server->logger, WEIR__WARN, "server",
-                   "%s speaks %s; this port speaks AMQP 1.0, which clients use with "
-                   "UseDevelopmentEmulator=true in the connection string",
-                   weir__tcp_peer(c->tcp), names[ev->guess]);
-    if (ev->guess == WEIR__AMQP_GUESS_HTTP)
-        c->last_words = weir__bytes_of(http_answer, sizeof http_answer - 1);
+    c->last_words = weir__mistake_plain(c->server, weir__tcp_peer(c->tcp), ev->bytes);
 }
 
-/* Everybody may come in; what they may do, the token says that comes later. Who has a key has no
- * need of one. */
+static bool login_certified(struct weir__connection *c, struct weir__bytes as)
+{
+    struct weir__tls_identity who;
+    struct weir_error err;
+
+    if (!weir__connection_certified(c, &who)) return false;
+    if (weir__cbs_login_certified(c, &who, as, &err) == 0) return true;
+    weir__log_line(&c->server->logger, WEIR__WARN, "server", "%s: refused: %s",
+                   weir__tcp_peer(c->tcp), err.text);
+    return false;
+}
+
+/* Everybody may come in; what they may do, the token says that comes later. Who has a key, or a
+ * certificate, has no need of one. */
 static void on_sasl(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
     bool welcome = ev->mechanism == WEIR__AMQP_MSSBCBS || ev->mechanism == WEIR__AMQP_ANONYMOUS;
 
     if (ev->mechanism == WEIR__AMQP_PLAIN) welcome = weir__cbs_login(c, ev->user, ev->password);
+    if (ev->mechanism == WEIR__AMQP_EXTERNAL) welcome = login_certified(c, ev->bytes);
     weir__amqp_sasl_answer(c->engine, welcome);
 }
 

@@ -40,25 +40,24 @@ int weir__mark_open(struct weir__mark *m, const struct weir__amqp_value *propert
                     struct weir__hub *hub, uint32_t partition, struct weir__refusal *r)
 {
     struct weir__log_producer next = {0};
-    uint64_t id;
+    uint64_t id = 0;
     int rc = 0;
 
     if (!find_all(properties, m)) return fail_range(r);
     if (m->id == UNSAID) {
         rc = weir__hub_producer_new(hub, &id, &r->why);
         m->id = (int64_t)id;
-    } else {
+        if (m->epoch == UNSAID) m->epoch = 0;
+    } else if (m->epoch == UNSAID) {
         rc = weir__hub_producer_state(hub, partition, (uint64_t)m->id, &next, &r->why);
+        m->epoch = next.epoch;
     }
-    if (rc != 0) return rc;
-    if (m->epoch == UNSAID) m->epoch = next.epoch;
-    if (m->epoch < next.epoch)
-        return weir__fail(&r->why, WEIR_EFENCED,
-                          "A newer epoch of producer %" PRId64 " took over. Received:%" PRId64
-                          " Current:%u",
-                          m->id, m->epoch, next.epoch);
-    if (m->sequence == UNSAID) m->sequence = next.sequence ? (int64_t)next.sequence - 1 : 0;
-    return 0;
+    if (rc == 0)
+        rc = weir__hub_producer_begin(hub, partition, (uint64_t)m->id, (uint16_t)m->epoch, &next,
+                                      &r->why);
+    if (rc == 0 && m->sequence == UNSAID)
+        m->sequence = next.sequence ? (int64_t)next.sequence - 1 : 0;
+    return rc;
 }
 
 static void put_number(struct weir__amqp_writer *w, const char *name, enum weir__amqp_type type,

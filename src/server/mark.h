@@ -22,8 +22,8 @@ struct weir__mark {
     int64_t id, epoch, sequence; /* the last that was published */
 };
 
-/* From the properties of an attach to a partition. WEIR_EINVAL: out of range. WEIR_EFENCED: a newer
- * epoch was there. */
+/* From the properties of an attach to a partition: from here on older epochs of the producer are
+ * refused. WEIR_EINVAL: out of range. WEIR_EFENCED: a newer epoch was there. */
 int weir__mark_open(struct weir__mark *, const struct weir__amqp_value *properties,
                     struct weir__hub *, uint32_t partition, struct weir__refusal *);
 

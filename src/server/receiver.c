@@ -31,6 +31,7 @@ struct receiver {
     bool over; /* detached by us */
     struct weir__receiver_take take;
     uint32_t at; /* the first of take that was not sent */
+    struct weir__amqp_stamp stamp;
     struct weir__event events[TAKE_EVENTS];
 };
 
@@ -69,11 +70,22 @@ static struct weir__bytes write_metrics(struct receiver *r, uint8_t to[METRICS_B
     return out;
 }
 
+/* The link waits for the peer's answer; the place and the memory do not. */
+static void leave(struct weir__duty *duty)
+{
+    struct receiver *r = (struct receiver *)duty;
+
+    r->over = true;
+    r->at = r->take.count = 0;
+    weir__receiver_close(r->in);
+    r->in = NULL;
+}
+
 static void detach(struct receiver *r, const struct weir__refusal *why)
 {
     struct weir__amqp_error error = weir__errors_say(why);
 
-    r->over = true;
+    leave(&r->duty);
     weir__amqp_detach(r->duty.link, &error);
 }
 
@@ -81,21 +93,33 @@ static void detach(struct receiver *r, const struct weir__refusal *why)
 static int send_event(struct receiver *r, const struct weir__event *e, struct weir__bytes metrics,
                       struct weir_error *err)
 {
-    char offset[24];
-    int len = snprintf(offset, sizeof offset, "%" PRIu64, e->offset);
-    struct weir__amqp_stamp stamp = {.sequence = (int64_t)e->sequence,
-                                     .enqueued_ms = e->time_ms,
-                                     .offset = weir__bytes_of(offset, (size_t)len),
-                                     .partition_key = e->key,
-                                     .delivery_annotations = metrics};
-    size_t bound = weir__amqp_compose_bound(e->message.len, &stamp), bytes;
-    uint8_t *to = weir__amqp_deliver(r->duty.link, bound);
+    struct weir__amqp_stamp *stamp = &r->stamp;
+    size_t bound, bytes;
+    uint8_t *to;
     int rc;
 
+    stamp->sequence = (int64_t)e->sequence;
+    stamp->enqueued_ms = e->time_ms;
+    stamp->offset = e->offset;
+    stamp->partition_key = e->key;
+    stamp->delivery_annotations = metrics;
+    bound = weir__amqp_compose_bound(e->message.len, stamp);
+    to = weir__amqp_deliver(r->duty.link, bound);
     if (!to) return WEIR_EBUSY;
-    rc = weir__amqp_compose(e->message, &stamp, to, bound, &bytes, err);
+    rc = weir__amqp_compose(e->message, stamp, to, bound, &bytes, err);
     if (rc == 0) weir__amqp_delivered(r->duty.link, bytes, 0, r->settled);
     return rc;
+}
+
+/* An event that cannot be put on the wire is passed over, like a damaged one: a reader that is sent
+ * away would come back to it for ever. */
+static void pass_event(struct receiver *r, const struct weir_error *err)
+{
+    struct weir__connection *c = r->duty.connection;
+
+    weir__log_line(&c->server->logger, WEIR__ERROR, "server",
+                   "hub '%s', partition %" PRIu32 ": event %" PRIu64 " is passed over: %s",
+                   weir__hub_name(r->hub), r->partition, r->events[r->at].sequence, err->text);
 }
 
 /* What is left of the take. */
@@ -108,6 +132,10 @@ static int send_taken(struct receiver *r, struct weir_error *err)
     if (r->metrics && r->at < r->take.count) metrics = write_metrics(r, space);
     while (rc == 0 && r->at < r->take.count) {
         rc = send_event(r, &r->events[r->at], metrics, err);
+        if (rc == WEIR_EINVAL) {
+            pass_event(r, err);
+            rc = 0;
+        }
         if (rc == 0) r->at++;
     }
     return rc;
@@ -151,6 +179,9 @@ static int send_some(struct receiver *r, struct weir_error *err)
         uint32_t credit;
         rc = send_taken(r, err);
         credit = weir__amqp_sendable(r->duty.link);
+        if (rc == 0 && credit == 0 && weir__amqp_link_drain(r->duty.link) &&
+            weir__amqp_link_credit(r->duty.link) == 0)
+            weir__amqp_drained(r->duty.link);
         if (rc != 0 || credit == 0) return rc;
         rc = take_events(r, credit, err);
         if (rc == WEIR_EBUSY) {
@@ -170,7 +201,8 @@ static void pump(struct weir__duty *duty)
     int rc;
 
     if (r->over) return;
-    rc = send_some(r, &why.why);
+    rc = weir__receiver_over(r->in, &why.why); /* is told whether or not there is credit */
+    if (rc == 0) rc = send_some(r, &why.why);
     if (rc != 0 && rc != WEIR_EBUSY)
         detach(r, &why);
     else if (rc == WEIR_EBUSY ||
@@ -202,7 +234,7 @@ static void gone(struct weir__duty *duty)
     free_receiver(r);
 }
 
-static const struct weir__duty_calls calls = {.pump = pump, .gone = gone};
+static const struct weir__duty_calls calls = {.pump = pump, .leave = leave, .gone = gone};
 
 /* The selector may be described or not; nothing else is understood. */
 static int read_filter(const struct weir__amqp_value *filters, struct weir__position *out,

@@ -12,31 +12,32 @@
 
 struct sender {
     struct weir__duty duty;
+    struct weir__publish publish;
     struct weir__hub *hub;
     uint32_t partition; /* WEIR__PARTITION_ANY */
-    uint32_t in_flight;
-    bool marked; /* an idempotent producer */
+    bool marked;        /* an idempotent producer */
 };
 
 static void free_sender(struct sender *s)
 {
+    weir__publish_fini(&s->publish);
     weir__hub_release(s->hub);
     free(s->duty.path);
     free(s);
 }
 
-static void reject(struct sender *s, uint32_t delivery, const struct weir__refusal *r)
+void weir__sender_reject(struct weir__amqp_link *link, uint32_t delivery,
+                         const struct weir__refusal *r)
 {
     struct weir__amqp_error error = weir__errors_say(r);
 
-    weir__amqp_settle(s->duty.link, delivery, delivery, WEIR__AMQP_REJECTED, &error);
+    weir__amqp_settle(link, delivery, delivery, WEIR__AMQP_REJECTED, &error);
 }
 
 /* Gives a message to the log. WEIR_EBUSY: the log takes nothing in now. */
 static int publish(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
 {
     struct weir__log_producer producer = {0};
-    struct weir__publish *p;
     struct weir__batch batch;
     uint32_t partition;
     int rc = weir__batch_of_payload(&batch, d->format, d->payload,
@@ -45,18 +46,11 @@ static int publish(struct sender *s, const struct weir__amqp_delivery *d, struct
     if (rc == 0) rc = weir__hub_route(s->hub, &batch, s->partition, &partition, err);
     if (rc == 0 && s->marked) rc = weir__mark_read(d->format, d->payload, &producer, err);
     if (rc != 0) return rc;
-    p = weir__publish_new(s->duty.connection);
-    if (!p) return weir__fail(err, WEIR_ENOMEM, "out of memory for a delivery");
-    p->duty = &s->duty;
-    p->delivery = d->id;
-    p->settled = d->settled;
-    weir__publish_begin(p, d->payload.len);
+    if (!weir__publish_put(&s->publish, d->id, d->payload.len, d->settled))
+        return weir__fail(err, WEIR_EBUSY, "too many batches wait for the disk");
     rc = weir__hub_publish(s->hub, &batch, partition, producer.id ? &producer : NULL, 0,
-                           weir__publish_done, p, err);
-    if (rc == 0)
-        s->in_flight++;
-    else
-        weir__publish_cancel(p);
+                           weir__publish_done, &s->publish, err);
+    if (rc != 0) weir__publish_take_back(&s->publish);
     return rc;
 }
 
@@ -69,35 +63,37 @@ static int check_size(struct sender *s, const struct weir__amqp_delivery *d, str
                       d->id, d->size, weir__hub_batch_bytes_max(s->hub));
 }
 
+/* Whether the log of this hub has taken nothing for too long, whoever on this connection met it
+ * first: else the last of many senders would wait for all of them. */
+static bool is_stuck(struct weir__connection *c, const struct weir__hub *hub)
+{
+    int64_t now_ms = weir__loop_now_ms(c->loop);
+
+    if (c->stuck_hub != hub) {
+        c->stuck_hub = hub;
+        c->stuck_ms = now_ms;
+    }
+    return now_ms >= c->stuck_ms + WEIR__SERVER_BUSY_MS;
+}
+
 static bool take_message(struct weir__duty *duty, const struct weir__amqp_delivery *d)
 {
     struct sender *s = (struct sender *)duty;
     struct weir__connection *c = duty->connection;
-    struct weir__refusal r = {{0}, NULL};
+    struct weir__refusal r; /* whose text is not cleared for every message */
     int rc = check_size(s, d, &r.why);
 
+    r.condition = NULL;
     if (rc == 0) rc = publish(s, d, &r.why);
-    if (rc == WEIR_EBUSY && !c->stopping &&
-        (!c->busy_ms || weir__loop_now_ms(c->loop) < c->busy_ms + WEIR__SERVER_BUSY_MS))
-        return false;
-    if (rc != 0 && !d->settled) reject(s, d->id, &r);
+    if (rc == WEIR_EBUSY && !c->stopping && !is_stuck(c, s->hub)) return false;
+    if (rc == 0 && c->stuck_hub == s->hub) c->stuck_hub = NULL;
+    if (rc != 0 && !d->settled) weir__sender_reject(duty->link, d->id, &r);
     return true;
 }
 
-void weir__sender_settle(struct weir__publish *p)
+void weir__sender_drained(struct weir__duty *duty)
 {
-    struct sender *s = (struct sender *)p->duty;
-    struct weir__refusal r = {{0}, NULL};
-
-    s->in_flight--;
-    if (s->duty.link && !p->settled && p->rc == 0) {
-        weir__amqp_settle(s->duty.link, p->delivery, p->delivery, WEIR__AMQP_ACCEPTED, NULL);
-    } else if (s->duty.link && !p->settled) {
-        r.why.code = p->rc;
-        if (p->why) r.why = *p->why;
-        reject(s, p->delivery, &r);
-    }
-    if (!s->duty.link && s->in_flight == 0) free_sender(s);
+    if (!duty->link) free_sender((struct sender *)duty);
 }
 
 static void gone(struct weir__duty *duty)
@@ -105,7 +101,7 @@ static void gone(struct weir__duty *duty)
     struct sender *s = (struct sender *)duty;
 
     weir__duty_end(duty);
-    if (s->in_flight == 0) free_sender(s);
+    if (s->publish.settled == s->publish.put) free_sender(s);
 }
 
 static const struct weir__duty_calls calls = {.transfer = take_message, .gone = gone};
@@ -152,6 +148,8 @@ int weir__serve_sender(struct weir__connection *c, const struct weir__amqp_event
     int rc;
 
     if (!s) return weir__fail(&r->why, WEIR_ENOMEM, "out of memory for a link");
+    weir__publish_init(&s->publish, &s->duty);
+    s->duty.connection = c;
     rc = weir__duty_allow(&s->duty, c, a, WEIR__RIGHT_SEND, "Send", r);
     if (rc == 0) rc = weir__connection_use(c, a->hub, &s->hub, &r->why);
     if (rc == 0) rc = find_partition(s, a, r);

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "io/descriptors.h"
 #include "server/state.h"
+#include "server/web.h"
 
 /* ---- stopping ---- */
 
@@ -10,11 +12,16 @@ static void stop_loop(void *arg)
 {
     struct weir__server_loop *l = arg;
     struct weir__connection *c = l->connections, *next;
+    struct weir__visit *v = l->visits, *next_visit;
 
     l->stopping = true;
     for (; c; c = next) {
         next = c->next;
         weir__connection_stop(c);
+    }
+    for (; v; v = next_visit) {
+        next_visit = v->next;
+        weir__visit_stop(v);
     }
     weir__mutex_lock(&l->server->lock);
     l->server->loops_stopping++;
@@ -31,7 +38,8 @@ static void wait_for_end(struct weir__server *s)
     weir__mutex_lock(&s->lock);
     while (s->loops_stopping < weir__loops_count(s->loops))
         weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
-    while (s->connections > 0 && weir__cond_wait(&s->changed, &s->lock, deadline)) continue;
+    while (s->connections + s->visits > 0 && weir__cond_wait(&s->changed, &s->lock, deadline))
+        continue;
     while (atomic_load(&s->unflushed) > 0) weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
     weir__mutex_unlock(&s->lock);
 }
@@ -43,15 +51,19 @@ void weir__server_stop(struct weir__server *s)
     if (s->amqp) weir__listener_close(s->amqp);
     if (s->amqps) weir__listener_close(s->amqps);
     if (s->http) weir__listener_close(s->http);
+    if (s->https) weir__listener_close(s->https);
     if (s->loops) {
         for (unsigned i = 0; i < weir__loops_count(s->loops); i++)
             weir__loop_post(weir__loops_at(s->loops, i), &s->at[i].stop);
         wait_for_end(s);
     }
+    weir__worker_stop(s->worker); /* what it did goes back to the loops */
     weir__loops_free(s->loops);
+    weir__worker_free(s->worker);
     weir__listener_free(s->amqp);
     weir__listener_free(s->amqps);
     weir__listener_free(s->http);
+    weir__listener_free(s->https);
     weir__cond_fini(&s->changed);
     weir__mutex_fini(&s->lock);
     free(s->at);
@@ -80,22 +92,15 @@ static int start_loops(struct weir__server *s, unsigned count, struct weir_error
     return 0;
 }
 
-/* Somebody spoke without TLS where there is TLS: told in the protocol they spoke. */
-static struct weir__bytes answer_mistake(void *user, enum weir__sniff spoken)
+/* Descriptors that connections may have; the others are for the logs, which need some to go on. */
+static unsigned connections_max(void)
 {
-    static const char amqp[] = "AMQP\x02\x01\x00"; /* with the NUL: TLS is wanted */
-    static const char http[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n"
-                               "Content-Length: 0\r\n\r\n";
-    struct weir__server *s = user;
+    uint64_t limit = weir__descriptors_raise();
+    uint64_t most = limit > (uint64_t)2 * WEIR__SERVER_DESCRIPTORS_KEPT
+                        ? limit - WEIR__SERVER_DESCRIPTORS_KEPT
+                        : limit / 2 + 1;
 
-    weir__log_line(&s->logger, WEIR__WARN, "server",
-                   "somebody spoke %s on the port of TLS; clients come here without "
-                   "UseDevelopmentEmulator=true in the connection string",
-                   weir__sniff_name(spoken));
-    if (spoken == WEIR__SNIFF_AMQP || spoken == WEIR__SNIFF_AMQP_SASL)
-        return weir__bytes_of(amqp, sizeof amqp);
-    if (spoken == WEIR__SNIFF_HTTP) return weir__bytes_of(http, sizeof http - 1);
-    return (struct weir__bytes){0};
+    return most < WEIR__SERVER_CONNECTIONS_MAX ? (unsigned)most : WEIR__SERVER_CONNECTIONS_MAX;
 }
 
 static int listen_on(struct weir__server *s, struct weir__listener **out, const char *address,
@@ -104,14 +109,17 @@ static int listen_on(struct weir__server *s, struct weir__listener **out, const 
 {
     struct weir__listener_options options = {.address = address,
                                              .tls = tls,
+                                             .connections_max = connections_max(),
                                              .accepted = accepted,
-                                             .mistaken = answer_mistake,
+                                             .mistaken = weir__mistake_tls,
+                                             .failed = weir__mistake_failed,
                                              .user = s};
     int rc;
 
     if (!address) return 0;
     rc = weir__listener_open(out, s->loops, &options, err);
-    return rc == 0 ? 0 : weir__wrap(err, rc, "listening on %s", address);
+    if (rc == 0 || rc == WEIR_EEXIST) return rc; /* the text names the address already */
+    return weir__wrap(err, rc, "listening on %s", address);
 }
 
 int weir__server_start(struct weir__server **out, const struct weir__server_options *o,
@@ -125,16 +133,21 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     s->logger = o->logger;
     s->clock = weir__clock_system();
     s->trace = o->trace;
+    s->token_ms = o->token_ms ? o->token_ms : WEIR__SERVER_TOKEN_MS;
     weir__mutex_init(&s->lock);
     weir__cond_init(&s->changed);
     rc = start_loops(s, o->loops, err);
+    if (rc == 0) rc = weir__worker_start(&s->worker, "weir-worker", err);
     if (rc == 0) rc = listen_on(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);
     if (rc == 0) rc = listen_on(s, &s->amqps, o->amqps, o->tls, weir__connection_accept, err);
-    if (rc == 0) rc = listen_on(s, &s->http, o->http, NULL, weir__health_accept, err);
+    if (rc == 0) rc = listen_on(s, &s->http, o->http, NULL, weir__visit_accept, err);
+    if (rc == 0) rc = listen_on(s, &s->https, o->https, o->tls, weir__visit_accept, err);
     if (rc != 0) {
         weir__server_stop(s);
         return rc;
     }
+    weir__mistakes_prepare(s);
+    atomic_store(&s->ready, true);
     *out = s;
     return 0;
 }
@@ -152,4 +165,9 @@ const char *weir__server_amqps(const struct weir__server *s)
 const char *weir__server_http(const struct weir__server *s)
 {
     return s->http ? weir__listener_address(s->http) : NULL;
+}
+
+const char *weir__server_https(const struct weir__server *s)
+{
+    return s->https ? weir__listener_address(s->https) : NULL;
 }

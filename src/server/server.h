@@ -1,5 +1,5 @@
-/* server.h - a namespace on the network: Azure Event Hubs' protocol on AMQP connections, health on
- * HTTP ones.
+/* server.h - a namespace on the network: Azure Event Hubs' protocol on AMQP connections; sending,
+ * administration, health, and AMQP inside WebSockets on those of HTTP: see web.h.
  *
  *   io/tcp -> amqp/engine -> connection.c -> cbs.c, management.c   tokens and questions
  *                                         -> sender.c              events in:  hub/ -> log/
@@ -15,8 +15,12 @@
  *   WEIR__SERVER_UNFLUSHED_ALL_MAX  of all: those with more than a fair share are not read
  *   WEIR__SERVER_BUSY_MS            a log that takes nothing in for so long: server-busy
  *   WEIR__SERVER_TOKEN_MS           a connection without a good token: closed
+ *   WEIR__SERVER_CONNECTIONS_MAX    of one port: the next one is closed, and that is logged
+ *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections: likewise
  *   WEIR__SERVER_CLAIMS_MAX         audiences of a connection: the token is refused
- *   WEIR__SERVER_REPLIES_MAX        answers that a client does not fetch: its request is refused */
+ *   WEIR__SERVER_REPLIES_MAX        answers that a client does not fetch: its request is refused
+ *   WEIR__SERVER_REPLY_BYTES_MAX    of these, in all: likewise; WEIR__SERVER_STRANGER_... before a
+ *                                   good token */
 #ifndef WEIR_SERVER_SERVER_H
 #define WEIR_SERVER_SERVER_H
 
@@ -30,9 +34,13 @@
 #define WEIR__SERVER_BUSY_MS 10000
 #define WEIR__SERVER_RETRY_MS 20 /* between tries to give a busy log a batch, at the latest */
 #define WEIR__SERVER_TOKEN_MS 20000
-#define WEIR__SERVER_CLAIMS_MAX 256
+#define WEIR__SERVER_CONNECTIONS_MAX 16384
+#define WEIR__SERVER_DESCRIPTORS_KEPT 512
+#define WEIR__SERVER_CLAIMS_MAX 2048
 #define WEIR__SERVER_REPLIES_MAX 32
-#define WEIR__SERVER_CREDIT 2000 /* of a sender; those of JavaScript start a thousand at once */
+#define WEIR__SERVER_REPLY_BYTES_MAX ((size_t)256 << 10)
+#define WEIR__SERVER_STRANGER_REPLY_BYTES_MAX ((size_t)4 << 10)
+#define WEIR__SERVER_CREDIT 8000 /* of a sender: as many batches can share a flush */
 #define WEIR__SERVER_STOP_MS 5000
 
 struct weir__server;
@@ -40,12 +48,17 @@ struct weir__server;
 /* Zero means the default. Strings are borrowed for the call, ns and tls for the server's life. */
 struct weir__server_options {
     struct weir__namespace *ns;
-    const char *amqp;              /* "127.0.0.1:5672"; port 0: a free one */
-    const char *amqps;             /* with TLS; NULL: none */
-    const char *http;              /* NULL: none */
-    struct weir__tls_context *tls; /* of amqps */
-    unsigned loops;                /* one for each core */
-    bool trace;                    /* every frame is a line of the logger, at WEIR__DEBUG */
+    const char *amqp;  /* "127.0.0.1:5672"; port 0: a free one */
+    const char *amqps; /* with TLS; NULL: none */
+    const char *http;  /* NULL: none */
+    const char *https; /* with TLS; NULL: none */
+    /* Of amqps and https. With ask_certificate, a client may log in by SASL EXTERNAL: the common
+     * name of its certificate is the name of a rule of the namespace, and it has that rule's
+     * rights. */
+    struct weir__tls_context *tls;
+    unsigned loops;    /* one for each core */
+    uint32_t token_ms; /* WEIR__SERVER_TOKEN_MS */
+    bool trace;        /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;
 };
 
@@ -61,5 +74,6 @@ void weir__server_stop(struct weir__server *);
 const char *weir__server_amqp(const struct weir__server *);
 const char *weir__server_amqps(const struct weir__server *);
 const char *weir__server_http(const struct weir__server *);
+const char *weir__server_https(const struct weir__server *);
 
 #endif

@@ -8,6 +8,7 @@
 #include "amqp/engine.h"
 #include "base/thread.h"
 #include "io/listener.h"
+#include "io/worker.h"
 #include "server/address.h"
 #include "server/claims.h"
 #include "server/errors.h"
@@ -15,6 +16,7 @@
 
 struct weir__connection;
 struct weir__duty;
+struct weir__visit;
 
 /* ---- duties: what is done for one link ---- */
 
@@ -24,6 +26,8 @@ struct weir__duty_calls {
     bool (*transfer)(struct weir__duty *, const struct weir__amqp_delivery *);
     /* There is credit, or room in the output, or news that were put into `ready`. */
     void (*pump)(struct weir__duty *);
+    /* The link is about to be detached by us: lets go of what others may be waiting for. */
+    void (*leave)(struct weir__duty *);
     /* The link has ended: frees the duty, now or when nothing refers to it any more. */
     void (*gone)(struct weir__duty *);
 };
@@ -100,38 +104,51 @@ int weir__management_answer(const struct weir__request *, struct weir__amqp_writ
 
 /* SASL PLAIN with the name of a rule of the namespace and its key. */
 bool weir__cbs_login(struct weir__connection *, struct weir__bytes rule, struct weir__bytes key);
+/* SASL EXTERNAL: the name in a client's certificate is the name of such a rule, whose rights it has
+ * until the certificate runs out. `as` is whom the client says it is, empty: it does not.
+ * WEIR_EDENIED. */
+int weir__cbs_login_certified(struct weir__connection *, const struct weir__tls_identity *,
+                              struct weir__bytes as, struct weir_error *);
 
 /* ---- publishing ---- */
 
-/* A batch on its way to the disk. */
+#define WEIR__PUBLISH_ITEMS_MAX 16384u /* batches of a sender with the log; a power of two */
+
+/* The batches of one sender that are with the log, numbered in their order. */
 struct weir__publish {
-    struct weir__connection *connection;
-    struct weir__duty *duty;
-    uint32_t delivery;
-    bool settled; /* by its sender, who does not want to know */
-    size_t bytes;
-    int rc;
-    struct weir_error *why; /* rc != 0, and there was memory for it */
-    struct weir__publish *next;
+    struct weir__duty *duty; /* the sender's */
+    struct weir__publish_item *items;
+    uint32_t items_cap;
+    uint64_t settled, put; /* those between are with the log */
+    atomic_ullong counted; /* with which the log is done; see publish.c */
+
+    /* Guarded by the connection's lock. */
+    struct weir__publish *done_next; /* among those that the loop was told of */
+    struct weir__publish_failure *failures, **failures_last;
+    uint64_t lost_from; /* of these nobody knows what became; UINT64_MAX: none */
 };
 
-struct weir__publish *weir__publish_new(struct weir__connection *);
-void weir__publish_free(struct weir__publish *); /* one that was not taken by the log */
-/* The log has taken it. Call it before the log can be done with it. */
-void weir__publish_begin(struct weir__publish *, size_t bytes);
-void weir__publish_cancel(struct weir__publish *);
-/* The log's completion. */
+void weir__publish_init(struct weir__publish *, struct weir__duty *);
+void weir__publish_fini(struct weir__publish *); /* when nothing is with the log */
+/* The log is about to take a batch; take_back: it did not. false: there are too many, or no memory
+ * for one more. */
+bool weir__publish_put(struct weir__publish *, uint32_t delivery, size_t bytes, bool settled);
+void weir__publish_take_back(struct weir__publish *);
+/* The log's completion; the user is the sender's struct weir__publish. */
 void weir__publish_done(void *publish, int rc, const struct weir__log_receipt *,
                         const struct weir_error *);
-/* On the loop: settles what the log is done with; as many references are to be let go of. */
-unsigned weir__publish_take_done(struct weir__connection *);
-/* sender.c: tells the client, on the loop. */
-void weir__sender_settle(struct weir__publish *);
+/* On the loop: settles what the log is done with. true: nothing is with it any more, and a reference
+ * is to be let go of. */
+bool weir__publish_take_done(struct weir__connection *);
+
+/* sender.c: tells the client no; and that the log is done with all that a sender gave it, which may
+ * then free the sender. */
+void weir__sender_reject(struct weir__amqp_link *, uint32_t delivery, const struct weir__refusal *);
+void weir__sender_drained(struct weir__duty *);
 
 /* ---- connections ---- */
 
 #define WEIR__CONNECTION_HOST_MAX 256
-#define WEIR__PUBLISH_SPARE_MAX 256 /* records kept for the next */
 
 struct weir__connection {
     struct weir__server *server;
@@ -149,18 +166,21 @@ struct weir__connection {
     struct weir__bytes last_words; /* sent behind the engine's output: for other protocols */
     bool on_last_words;            /* that is what is being written */
     int64_t began_ms;
-    int64_t expires_s;             /* when the first claim of a duty ends */
-    int64_t busy_ms;               /* since when a busy log holds up `event`; 0: it does not */
-    struct weir__amqp_event event; /* the current one */
-    size_t unflushed;              /* bytes with the log */
+    int64_t expires_s;                 /* when the first claim of a duty ends */
+    int64_t busy_ms;                   /* since when a busy log holds up `event`; 0: it does not */
+    struct weir__amqp_event event;     /* the current one */
+    const struct weir__hub *stuck_hub; /* whose log takes nothing, */
+    int64_t stuck_ms;                  /* since when; compared only, and perhaps gone meanwhile */
+    size_t unflushed;                  /* bytes with the log ... */
+    size_t reported;                   /* ... as far as the server's sum has them */
+    uint32_t batches;                  /* with the log */
+    size_t reply_bytes;                /* of answers that wait for credit */
     bool trusted;
-    bool held;     /* room was asked for and refused */
-    bool starved;  /* a duty has more to send than the output takes */
-    bool stopping; /* closed as soon as nothing is unflushed */
-    bool closing;  /* we have said so */
-    struct weir__publish *spare;
-    uint32_t spare_count;
-    atomic_uint refs; /* the loop's, and one for each batch with the log */
+    bool held;        /* room was asked for and refused */
+    bool starved;     /* a duty has more to send than the output takes */
+    bool stopping;    /* closed as soon as nothing is unflushed */
+    bool closing;     /* we have said so */
+    atomic_uint refs; /* the loop's, and one as long as batches are with the log */
 
     struct weir__mutex lock; /* for what follows */
     struct weir__publish *done, **done_last;
@@ -170,6 +190,11 @@ struct weir__connection {
 /* The listener's accepted. */
 bool weir__connection_accept(void *server, struct weir__tcp *);
 
+/* The same in two steps, for who stands between a TCP connection and this one: makes it (NULL: there
+ * is no memory), and what a TCP connection's owner does, with it as owner. */
+struct weir__connection *weir__connection_enter(struct weir__server *, struct weir__tcp *);
+extern const struct weir__tcp_calls weir__connection_calls;
+
 /* Seconds since 1970 by the server's clock. */
 int64_t weir__connection_now_s(const struct weir__connection *);
 
@@ -178,6 +203,9 @@ int weir__connection_use(struct weir__connection *, const char *hub, struct weir
                          struct weir_error *);
 int weir__connection_not_found(const struct weir__connection *, const char *path,
                                struct weir_error *);
+
+/* Whether the peer has shown a good certificate, with TLS. */
+bool weir__connection_certified(const struct weir__connection *, struct weir__tls_identity *);
 
 /* The peer has shown who it is. */
 void weir__connection_trust(struct weir__connection *);
@@ -197,9 +225,12 @@ void weir__connection_visit(struct weir__connection *);
 
 /* ---- the server ---- */
 
+#define WEIR__SERVER_ANSWER_BYTES 512
+
 struct weir__server_loop {
     struct weir__server *server;
-    struct weir__connection *connections; /* touched by the loop only */
+    struct weir__connection *connections; /* touched by the loop only, as the next */
+    struct weir__visit *visits;           /* connections of HTTP */
     struct weir__post stop;
     bool stopping;
 };
@@ -210,19 +241,31 @@ struct weir__server {
     struct weir__clock clock;
     struct weir__loops *loops;
     struct weir__server_loop *at; /* one for each loop */
-    struct weir__listener *amqp, *amqps, *http;
+    struct weir__listener *amqp, *amqps, *http, *https;
+    struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
+    uint32_t token_ms;
+    char to_browser[WEIR__SERVER_ANSWER_BYTES]; /* which came to the wrong port */
+    char to_browser_tls[WEIR__SERVER_ANSWER_BYTES];
+    atomic_bool ready; /* everything above is as it stays */
     atomic_size_t unflushed;
+    atomic_size_t bodies; /* bytes of HTTP requests that are held */
+    atomic_uint links;    /* that are attached */
 
     atomic_bool stopping;
 
-    struct weir__mutex lock; /* for the two below, and stop waits with it */
+    struct weir__mutex lock; /* for those below, and stop waits with it */
     struct weir__cond changed;
-    uint32_t connections;
+    uint32_t connections, visits;
     uint32_t loops_stopping;
 };
 
-/* health.c: the listener's accepted for HTTP. */
-bool weir__health_accept(void *server, struct weir__tcp *);
+/* mistake.c: what is sent to somebody who speaks something else, and logged. prepare comes when
+ * every port is known. */
+void weir__mistakes_prepare(struct weir__server *);
+struct weir__bytes weir__mistake_plain(struct weir__server *, const char *peer,
+                                       struct weir__bytes first);
+struct weir__bytes weir__mistake_tls(void *user, const char *peer, enum weir__sniff spoken);
+void weir__mistake_failed(void *user, const char *peer, const struct weir_error *why);
 
 #endif

@@ -29,6 +29,7 @@ static void all_forms(void **state)
         {"/eh1", WEIR__ADDRESS_PUBLISH, "eh1", "", ""},
         {"eh1/", WEIR__ADDRESS_PUBLISH, "eh1", "", ""},
         {"eh1/Partitions/3", WEIR__ADDRESS_PUBLISH, "eh1", "", "3"},
+        {"$nothing", WEIR__ADDRESS_PUBLISH, "$nothing", "", ""},
         {"eh1/Publishers/me", WEIR__ADDRESS_PUBLISH, "eh1", "", ""},
         {"amqps://host/eh1/Partitions/3", WEIR__ADDRESS_PUBLISH, "eh1", "", "3"},
         {"eh1/ConsumerGroups/cg/Partitions/0", WEIR__ADDRESS_RECEIVE, "eh1", "cg", "0"},

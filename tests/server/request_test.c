@@ -3,11 +3,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "server/state.h"
+#include "support/tempdir.h"
 
 /* Made by Microsoft's JavaScript client for sb://localhost/eh1, good until second 1700000000. */
 #define TOKEN                                                                                      \
@@ -18,7 +18,7 @@
 #define SAS "servicebus.windows.net:sastoken"
 
 struct scene {
-    char dir[256];
+    char dir[TEMPDIR_BYTES];
     int64_t now_ms;
     struct weir__server server;
     struct weir__connection connection;
@@ -39,10 +39,8 @@ static int set_up(void **state)
     struct scene *s = calloc(1, sizeof *s);
     struct weir__rule rule = {"RootManageSharedAccessKey", WEIR__RIGHTS_ALL, {"SAS_KEY_VALUE", ""}};
     struct weir__hub_config hub = {.name = "eh1", .partitions = 3};
-    const char *tmp = getenv("TMPDIR");
 
-    snprintf(s->dir, sizeof s->dir, "%s/weir-request-XXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(s->dir));
+    assert_int_equal(tempdir_make(s->dir), 0);
     assert_int_equal(weir__namespace_open(&s->server.ns, s->dir, NULL, NULL), 0);
     assert_int_equal(weir__namespace_rule_add(s->server.ns, NULL, &rule, NULL), 0);
     assert_int_equal(weir__namespace_hub_create(s->server.ns, &hub, NULL), 0);
@@ -61,15 +59,13 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct scene *s = *state;
-    char command[300];
 
     weir__amqp_free(s->connection.engine);
     weir__claims_fini(&s->connection.claims);
     assert_int_equal(weir__namespace_close(s->server.ns, NULL), 0);
     weir__buf_fini(&s->pairs);
     weir__buf_fini(&s->body);
-    snprintf(command, sizeof command, "rm -rf '%s'", s->dir);
-    assert_int_equal(system(command), 0);
+    tempdir_remove(s->dir);
     free(s);
     return 0;
 }
@@ -139,7 +135,7 @@ static void a_good_token(void **state)
     assert_int_equal(put_token(s, TOKEN, "sb://localhost:5672/eh1/Partitions/1"), 0);
     assert_true(s->connection.trusted);
     assert_int_equal(s->connection.claims.count, 1);
-    assert_string_equal(s->connection.claims.at[0]->path.text, "eh1/Partitions/1");
+    assert_string_equal(s->connection.claims.at[0]->path, "eh1/Partitions/1");
     assert_int_equal(s->connection.claims.at[0]->expires_s, 1700000000);
     assert_int_equal(s->connection.claims.at[0]->rights, WEIR__RIGHTS_ALL);
 }

@@ -1,0 +1,249 @@
+/* admin.c - hubs and their groups, made, shown and deleted by HTTP. On the worker: changes wait for
+ * the disk, and are durable when they are answered.
+ *
+ *   GET             /$weir/hubs                   {"hubs":[HUB,...]}
+ *   GET PUT DELETE  /$weir/hubs/NAME              HUB
+ *   GET             /$weir/hubs/NAME/groups       {"groups":["$Default",...]}
+ *   GET PUT DELETE  /$weir/hubs/NAME/groups/G     {"name":"G"}
+ *
+ *   HUB = {"name":"homes","partitions":4,"created_ms":1700000000000,"retain_ms":604800000,
+ *          "retain_bytes":0,"groups":["$Default"]}
+ *
+ * retain_ms is negative for ever, retain_bytes 0 for no limit. PUT makes what is not there (201)
+ * and agrees with what is the same (200; groups are added); what is given and differs is 409,
+ * because it is for good. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "server/order.h"
+#include "server/web.h"
+
+#define PARTITIONS_DEFAULT 4
+#define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
+
+/* ---- looking ---- */
+
+static int64_t retention_of(int64_t retain_ms)
+{
+    return retain_ms == 0 ? RETAIN_MS_DEFAULT : retain_ms < 0 ? -1 : retain_ms;
+}
+
+static void write_groups(struct weir__answer *a, const struct weir__catalog_hub *hub)
+{
+    weir__answer_add(a, "\"groups\":[");
+    for (uint32_t i = 0; i < hub->group_count; i++) {
+        weir__answer_add(a, "%s", i ? "," : "");
+        weir__answer_quote(a, hub->groups[i].name);
+    }
+    weir__answer_add(a, "]");
+}
+
+static int write_hub(const struct weir__catalog_hub *hub, void *user)
+{
+    struct weir__answer *a = user;
+
+    if (a->body.len && a->body.at[a->body.len - 1] == '}') weir__answer_add(a, ",");
+    weir__answer_add(a, "{\"name\":");
+    weir__answer_quote(a, hub->name);
+    weir__answer_add(a,
+                     ",\"partitions\":%" PRIu32 ",\"created_ms\":%" PRId64 ",\"retain_ms\":%" PRId64
+                     ",\"retain_bytes\":%" PRIu64 ",",
+                     hub->partitions, hub->created_ms, retention_of(hub->retain_ms),
+                     hub->retain_bytes);
+    write_groups(a, hub);
+    weir__answer_add(a, "}");
+    return 0;
+}
+
+static int write_group_list(const struct weir__catalog_hub *hub, void *user)
+{
+    struct weir__answer *a = user;
+
+    weir__answer_add(a, "{");
+    write_groups(a, hub);
+    weir__answer_add(a, "}");
+    return 0;
+}
+
+/* Answers with what a function writes of the hub that the path names. */
+static bool show(struct weir__visit *v, unsigned status, weir__namespace_hub_fn write)
+{
+    struct weir_error err;
+    int rc = weir__namespace_hub_show(v->server->ns, v->star[0], write, &v->answer, &err);
+
+    weir__answer_json(v, status);
+    if (rc != 0) weir__answer_failure(v, &err);
+    return true;
+}
+
+static bool fail(struct weir__visit *v, const struct weir_error *err)
+{
+    weir__answer_failure(v, err);
+    return true;
+}
+
+bool weir__admin_list_hubs(struct weir__visit *v)
+{
+    weir__answer_add(&v->answer, "{\"hubs\":[");
+    weir__namespace_hub_each(v->server->ns, write_hub, &v->answer);
+    weir__answer_add(&v->answer, "]}");
+    weir__answer_json(v, 200);
+    return true;
+}
+
+bool weir__admin_show_hub(struct weir__visit *v)
+{
+    return show(v, 200, write_hub);
+}
+
+bool weir__admin_list_groups(struct weir__visit *v)
+{
+    return show(v, 200, write_group_list);
+}
+
+/* ---- making ---- */
+
+struct agreement {
+    const char *name;
+    const struct weir__order *order;
+    struct weir_error *err;
+};
+
+static int differ(const struct agreement *a, const char *what, int64_t there, int64_t wanted)
+{
+    return weir__fail(a->err, WEIR_EEXIST,
+                      "hub '%s' has %s %" PRId64 ", not %" PRId64 ", and that is for good", a->name,
+                      what, there, wanted);
+}
+
+/* What is given must be what is there. */
+static int agree(const struct weir__catalog_hub *hub, void *user)
+{
+    const struct agreement *a = user;
+    const struct weir__order *o = a->order;
+
+    if (o->given & WEIR__ORDER_PARTITIONS && o->partitions != hub->partitions)
+        return differ(a, "partitions", hub->partitions, o->partitions);
+    if (o->given & WEIR__ORDER_RETAIN_MS &&
+        retention_of(o->retain_ms) != retention_of(hub->retain_ms))
+        return differ(a, "retain_ms", retention_of(hub->retain_ms), retention_of(o->retain_ms));
+    if (o->given & WEIR__ORDER_RETAIN_BYTES && (uint64_t)o->retain_bytes != hub->retain_bytes)
+        return differ(a, "retain_bytes", (int64_t)hub->retain_bytes, o->retain_bytes);
+    return 0;
+}
+
+static int agree_hub(struct weir__namespace *ns, const char *name, const struct weir__order *o,
+                     struct weir_error *err)
+{
+    struct agreement a = {name, o, err};
+    int rc = weir__namespace_hub_show(ns, name, agree, &a, err);
+
+    for (uint32_t i = 0; rc == 0 && i < o->group_count; i++) {
+        rc = weir__namespace_group_add(ns, name, o->groups[i].name, err);
+        if (rc == WEIR_EEXIST) rc = 0;
+    }
+    return rc;
+}
+
+/* Its log is opened here, so that the first client does not have to wait for that on a loop. */
+static int create_hub(struct weir__namespace *ns, const char *name, const struct weir__order *o,
+                      struct weir_error *err)
+{
+    const char **groups = calloc(o->group_count + 1, sizeof *groups);
+    struct weir__hub_config config = {
+        .name = name,
+        .partitions = PARTITIONS_DEFAULT,
+        .retain_ms = o->retain_ms,
+        .retain_bytes = (uint64_t)o->retain_bytes,
+        .groups = groups,
+        .group_count = o->group_count,
+    };
+    struct weir__hub *hub;
+    int rc;
+
+    if (!groups) return weir__fail(err, WEIR_ENOMEM, "out of memory for a request");
+    if (o->given & WEIR__ORDER_PARTITIONS) /* none are wrong, and so is what does not fit */
+        config.partitions =
+            o->partitions < 0 || o->partitions > UINT32_MAX ? 0 : (uint32_t)o->partitions;
+    for (uint32_t i = 0; i < o->group_count; i++) groups[i] = o->groups[i].name;
+    rc = weir__namespace_hub_create(ns, &config, err);
+    free(groups);
+    if (rc == 0) rc = weir__namespace_use(ns, name, &hub, err);
+    if (rc == 0) weir__hub_release(hub);
+    return rc;
+}
+
+bool weir__admin_put_hub(struct weir__visit *v)
+{
+    struct weir__namespace *ns = v->server->ns;
+    struct weir__order order;
+    struct weir_error err;
+    unsigned status = 201;
+    int rc = weir__order_read(&order, weir__buf_bytes(&v->body), WEIR__ORDER_HUB, &err);
+
+    if (rc == 0) rc = create_hub(ns, v->star[0], &order, &err);
+    if (rc == WEIR_EEXIST) {
+        status = 200;
+        rc = agree_hub(ns, v->star[0], &order, &err);
+    }
+    weir__order_fini(&order);
+    return rc == 0 ? show(v, status, write_hub) : fail(v, &err);
+}
+
+bool weir__admin_delete_hub(struct weir__visit *v)
+{
+    struct weir_error err;
+
+    if (weir__namespace_hub_delete(v->server->ns, v->star[0], &err) != 0) return fail(v, &err);
+    weir__answer_empty(v, 204);
+    return true;
+}
+
+/* ---- groups ---- */
+
+static bool answer_group(struct weir__visit *v, unsigned status)
+{
+    weir__answer_add(&v->answer, "{\"name\":");
+    weir__answer_quote(&v->answer, v->star[1]);
+    weir__answer_add(&v->answer, "}");
+    weir__answer_json(v, status);
+    return true;
+}
+
+#define NO_GROUP 1
+
+static int find_group(const struct weir__catalog_hub *hub, void *user)
+{
+    const struct weir__visit *v = user;
+
+    return weir__catalog_group(hub, v->star[1]) ? 0 : NO_GROUP;
+}
+
+bool weir__admin_show_group(struct weir__visit *v)
+{
+    struct weir_error err;
+    int rc = weir__namespace_hub_show(v->server->ns, v->star[0], find_group, v, &err);
+
+    if (rc == 0) return answer_group(v, 200);
+    if (rc != NO_GROUP) return fail(v, &err);
+    weir__answer_error(v, 404, "The consumer group '%s' could not be found.", v->star[1]);
+    return true;
+}
+
+bool weir__admin_put_group(struct weir__visit *v)
+{
+    struct weir_error err;
+    int rc = weir__namespace_group_add(v->server->ns, v->star[0], v->star[1], &err);
+
+    return rc == 0 || rc == WEIR_EEXIST ? answer_group(v, rc == 0 ? 201 : 200) : fail(v, &err);
+}
+
+bool weir__admin_delete_group(struct weir__visit *v)
+{
+    struct weir_error err;
+
+    if (weir__namespace_group_remove(v->server->ns, v->star[0], v->star[1], &err) != 0)
+        return fail(v, &err);
+    weir__answer_empty(v, 204);
+    return true;
+}

@@ -1,0 +1,116 @@
+/* order_test.c - what the administration is asked for, and how it is told of mistakes. */
+#include "server/order.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static int read(struct weir__order *o, const char *text, unsigned known, struct weir_error *err)
+{
+    return weir__order_read(o, weir__bytes_of(text, strlen(text)), known, err);
+}
+
+static void a_hub_is_read(void **state)
+{
+    struct weir__order o;
+
+    (void)state;
+    assert_int_equal(read(&o,
+                          "{\"partitions\":8,\"retain_ms\":-1,\"retain_bytes\":1073741824,"
+                          "\"groups\":[\"a\",\"$Default\"]}",
+                          WEIR__ORDER_HUB, NULL),
+                     0);
+    assert_int_equal(o.given, WEIR__ORDER_HUB);
+    assert_true(o.partitions == 8 && o.retain_ms == -1 && o.retain_bytes == 1073741824);
+    assert_int_equal(o.group_count, 2);
+    assert_string_equal(o.groups[0].name, "a");
+    weir__order_fini(&o);
+    assert_int_equal(read(&o, "", WEIR__ORDER_HUB, NULL), 0);
+    assert_int_equal(o.given, 0);
+    assert_int_equal(read(&o, " {} ", WEIR__ORDER_HUB, NULL), 0);
+    assert_int_equal(o.given, 0);
+    weir__order_fini(&o);
+}
+
+static void a_rule_is_read(void **state)
+{
+    struct weir__order o;
+
+    (void)state;
+    assert_int_equal(
+        read(&o,
+             "{\"rights\":[\"send\",\"manage\"],\"primary_key\":\"k1\",\"secondary_key\":\"k2\"}",
+             WEIR__ORDER_RULE, NULL),
+        0);
+    assert_int_equal(o.given, WEIR__ORDER_RULE);
+    assert_int_equal(o.rights, WEIR__RIGHT_SEND | WEIR__RIGHT_MANAGE);
+    assert_string_equal(o.key[WEIR__KEY_PRIMARY], "k1");
+    assert_string_equal(o.key[WEIR__KEY_SECONDARY], "k2");
+    weir__order_fini(&o);
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct {
+        unsigned known;
+        const char *body, *text;
+    } rows[] = {
+        {WEIR__ORDER_HUB, "[]", "JSON object"},
+        {WEIR__ORDER_HUB, "{", "line 1"},
+        {WEIR__ORDER_HUB, "{} 1", "line 1"},
+        {WEIR__ORDER_HUB, "{\"partition\":1}", "no member 'partition'"},
+        {WEIR__ORDER_HUB, "{\"rights\":[]}", "no member 'rights'"},
+        {WEIR__ORDER_RULE, "{\"partitions\":1}", "no member 'partitions'"},
+        {WEIR__ORDER_HUB, "{\"partitions\":\"1\"}", "partitions: it must be a number"},
+        {WEIR__ORDER_HUB, "{\"partitions\":1.5}", "partitions: 1.5 is no whole number"},
+        {WEIR__ORDER_HUB, "{\"partitions\":99999999999999999999}", "too large"},
+        {WEIR__ORDER_HUB, "{\"partitions\":1,\"partitions\":1}", "twice"},
+        {WEIR__ORDER_HUB, "{\"retain_bytes\":-1}", "retain_bytes: -1 bytes"},
+        {WEIR__ORDER_HUB, "{\"groups\":\"a\"}", "groups: it must be an array of texts"},
+        {WEIR__ORDER_HUB, "{\"groups\":[1]}", "groups: it must be an array of texts"},
+        {WEIR__ORDER_HUB, "{\"groups\":[\"a/b\"]}", "groups: "},
+        {WEIR__ORDER_RULE, "{\"rights\":[\"all\"]}", "'all' is none of send, listen and manage"},
+        {WEIR__ORDER_RULE, "{\"primary_key\":\"a b\"}", "primary_key: character 2"},
+        {WEIR__ORDER_RULE, "{\"primary_key\":\"\"}", "primary_key: a key has"},
+    };
+    struct weir__order o;
+    struct weir_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int rc = read(&o, rows[i].body, rows[i].known, &err);
+        if (rc != WEIR_EINVAL || !strstr(err.text, rows[i].text))
+            fail_msg("'%s' gave %d: %s", rows[i].body, rc, err.text);
+        weir__order_fini(&o);
+    }
+}
+
+static void groups_have_a_limit(void **state)
+{
+    static char body[16384] = "{\"groups\":[";
+    struct weir_error err;
+    struct weir__order o;
+    size_t len = strlen(body);
+
+    (void)state;
+    for (int i = 0; i <= WEIR__CATALOG_GROUPS_MAX; i++)
+        len += (size_t)snprintf(body + len, sizeof body - len, "%s\"g%d\"", i ? "," : "", i);
+    snprintf(body + len, sizeof body - len, "]}");
+    assert_int_equal(read(&o, body, WEIR__ORDER_HUB, &err), WEIR_EINVAL);
+    assert_non_null(strstr(err.text, "more than 1000"));
+    weir__order_fini(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hub_is_read),
+        cmocka_unit_test(a_rule_is_read),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(groups_have_a_limit),
+    };
+
+    return cmocka_run_group_tests_name("order", tests, NULL, NULL);
+}

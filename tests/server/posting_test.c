@@ -1,0 +1,283 @@
+/* posting_test.c - what HTTP carries and what is stored of it. */
+#include "server/posting.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "http/http.h"
+
+#define POST "POST /eh1/messages HTTP/1.1\r\nHost: h\r\n"
+#define BATCH POST "Content-Type: application/vnd.microsoft.servicebus.json\r\n\r\n"
+
+struct scene {
+    struct weir__http *http;
+    struct weir__http_event event;
+    struct weir__batch_writer writer;
+    struct weir__batch batch;
+    struct weir_error err;
+};
+
+static int set_up(void **state)
+{
+    struct scene *s = calloc(1, sizeof *s);
+
+    weir__batch_writer_init(&s->writer, 0);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *s = *state;
+
+    weir__batch_writer_fini(&s->writer);
+    weir__http_free(s->http);
+    free(s);
+    return 0;
+}
+
+static int read_bytes(struct scene *s, const char *head, const void *body, size_t len)
+{
+    size_t room;
+    int rc;
+
+    weir__http_free(s->http);
+    assert_int_equal(weir__http_new(&s->http, NULL, NULL), 0);
+    memcpy(weir__http_input(s->http, &room), head, strlen(head));
+    weir__http_received(s->http, strlen(head));
+    assert_true(weir__http_next(s->http, &s->event));
+    assert_int_equal(s->event.type, WEIR__HTTP_EVENT_REQUEST);
+    weir__batch_writer_fini(&s->writer);
+    weir__batch_writer_init(&s->writer, 0);
+    memset(&s->err, 0, sizeof s->err);
+    rc = weir__posting_read(&s->writer, s->event.request, weir__bytes_of(body, len), &s->err);
+    if (rc == 0) rc = weir__batch_writer_batch(&s->writer, &s->batch, &s->err);
+    return rc;
+}
+
+static int read(struct scene *s, const char *head, const char *body)
+{
+    return read_bytes(s, head, body, strlen(body));
+}
+
+/* The message of the i-th event. */
+static struct weir__amqp_message message(struct scene *s, unsigned i)
+{
+    struct weir__log_view view = {.attrs = s->batch.attrs, .count = s->batch.count};
+    struct weir__batch_walk walk;
+    struct weir__event event = {0};
+    struct weir__amqp_message m;
+
+    assert_int_equal(s->batch.parts, 1);
+    view.body = s->batch.body[0];
+    assert_int_equal(weir__batch_walk_start(&walk, &view, NULL), 0);
+    for (unsigned k = 0; k <= i; k++)
+        assert_int_equal(weir__batch_walk_next(&walk, &event, NULL), 1);
+    assert_int_equal(weir__amqp_message_scan(&m, event.message, WEIR__AMQP_DEEP, NULL), 0);
+    return m;
+}
+
+static void expect_bytes(struct weir__bytes got, const char *wanted)
+{
+    assert_int_equal(got.len, strlen(wanted));
+    assert_memory_equal(got.at, wanted, got.len);
+}
+
+static struct weir__amqp_value property(const struct weir__amqp_message *m, const char *name)
+{
+    struct weir__amqp_value map = weir__amqp_message_map(m, WEIR__AMQP_APPLICATION_PROPERTIES), v;
+
+    if (!weir__amqp_map_find(&map, name, &v)) fail_msg("there is no property %s", name);
+    return v;
+}
+
+static uint32_t count_properties(const struct weir__amqp_message *m)
+{
+    return weir__amqp_message_map(m, WEIR__AMQP_APPLICATION_PROPERTIES).count / 2;
+}
+
+static void one_event_has_a_body_and_fields(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_properties p;
+    struct weir__amqp_message m;
+
+    assert_int_equal(
+        read(s,
+             POST "Content-Type: text/plain\r\nAuthorization: x\r\nUser-Agent: c\r\n"
+                  "WindAlert: Strong Winds\r\nX-Ms-Retrypolicy: NoRetry\r\nn: 7\r\nn: 8\r\n"
+                  "BrokerProperties: {\"PartitionKey\": \"h\\u00e9\", \"MessageId\":\"m1\", "
+                  "\"Label\":\"l\",\"TimeToLive\":[1,{}],\"CorrelationId\":null}\r\n\r\n",
+             "hello"),
+        0);
+    assert_int_equal(s->batch.count, 1);
+    expect_bytes(s->batch.key, "h\xc3\xa9");
+    m = message(s, 0);
+    expect_bytes(m.data, "hello");
+    assert_int_equal(count_properties(&m), 2);
+    expect_bytes(property(&m, "WindAlert").bytes, "Strong Winds");
+    expect_bytes(property(&m, "n").bytes, "8"); /* the last one */
+    assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
+    expect_bytes(p.content_type.bytes, "text/plain");
+    expect_bytes(p.message_id.bytes, "m1");
+    expect_bytes(p.subject.bytes, "l");
+    assert_int_equal(p.correlation_id.type, WEIR__AMQP_NULL);
+}
+
+static void an_event_may_be_bare(void **state)
+{
+    struct scene *s = *state;
+    static const uint8_t binary[] = {0, 0xff, '"'};
+    struct weir__amqp_message m;
+
+    assert_int_equal(read(s, POST "\r\n", ""), 0);
+    assert_null(s->batch.key.at);
+    m = message(s, 0);
+    assert_int_equal(m.body, WEIR__AMQP_BODY_DATA);
+    assert_int_equal(m.data.len, 0);
+    assert_int_equal(read_bytes(s, POST "\r\n", binary, sizeof binary), 0);
+    m = message(s, 0);
+    assert_int_equal(m.data.len, sizeof binary);
+    assert_memory_equal(m.data.at, binary, sizeof binary);
+    assert_int_equal(read(s, POST "BrokerProperties: {\"PartitionKey\":\"\"}\r\n\r\n", "x"), 0);
+    assert_non_null(s->batch.key.at);
+    assert_int_equal(s->batch.key.len, 0);
+}
+
+static void a_batch_keeps_kinds(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_properties p;
+    struct weir__amqp_message m;
+
+    assert_int_equal(
+        read(s, BATCH,
+             " [ {\"Body\":\"one\",\"UserProperties\":{\"t\":\"x\",\"i\":-7,\"d\":0.5,\"e\":1e3,"
+             "\"big\":9223372036854775808,\"y\":true,\"n\":false,\"z\":null},"
+             "\"BrokerProperties\":{\"PartitionKey\":\"k\",\"CorrelationId\":\"c\"}},"
+             "{\"BrokerProperties\":{\"PartitionKey\":\"k\"},\"Body\":\"tw\\u00f6\\n\"} ] "),
+        0);
+    assert_int_equal(s->batch.count, 2);
+    expect_bytes(s->batch.key, "k");
+    m = message(s, 0);
+    expect_bytes(m.data, "one");
+    assert_int_equal(count_properties(&m), 8);
+    expect_bytes(property(&m, "t").bytes, "x");
+    assert_int_equal(property(&m, "i").type, WEIR__AMQP_LONG);
+    assert_int_equal(property(&m, "i").i, -7);
+    assert_true(property(&m, "d").d == 0.5);
+    assert_true(property(&m, "e").d == 1000);
+    assert_int_equal(property(&m, "big").type, WEIR__AMQP_DOUBLE);
+    assert_true(property(&m, "y").u == 1 && property(&m, "n").u == 0);
+    assert_int_equal(property(&m, "z").type, WEIR__AMQP_NULL);
+    assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
+    expect_bytes(p.correlation_id.bytes, "c");
+    m = message(s, 1);
+    expect_bytes(m.data, "tw\xc3\xb6\n");
+    assert_int_equal(count_properties(&m), 0);
+}
+
+static void long_bodies_are_fine(void **state)
+{
+    struct scene *s = *state;
+    size_t len = 500000;
+    char *body = malloc(len + 64);
+    struct weir__amqp_message m;
+    int head = snprintf(body, 64, "[{\"Body\":\"");
+
+    memset(body + head, 'x', len);
+    memcpy(body + (size_t)head + len, "\"}]", sizeof "\"}]");
+    assert_int_equal(read(s, BATCH, body), 0);
+    m = message(s, 0);
+    assert_int_equal(m.data.len, len);
+    free(body);
+}
+
+static void too_much_is_too_big(void **state)
+{
+    struct scene *s = *state;
+    size_t len = WEIR__BATCH_BYTES_MAX + 1;
+    char *body = calloc(1, len);
+
+    assert_int_equal(read_bytes(s, POST "\r\n", body, len), WEIR_ETOOBIG);
+    free(body);
+}
+
+static void expect_refusal(struct scene *s, const char *head, const char *body, const char *text)
+{
+    int rc = read(s, head, body);
+
+    if (rc != WEIR_EINVAL || !strstr(s->err.text, text))
+        fail_msg("'%s' gave %d: %s, not: %s", body, rc, s->err.text, text);
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct {
+        const char *body, *text;
+    } rows[] = {
+        {"", "the text ends"},
+        {"{}", "array"},
+        {"[]", "no event"},
+        {"[1]", "event 0 of the batch: it must be an object"},
+        {"[{}]", "event 0 of the batch: Body is missing"},
+        {"[{\"Body\":\"a\"},{\"Body\":1}]", "event 1 of the batch: Body must be"},
+        {"[{\"Body\":\"a\",\"Body\":\"b\"}]", "once"},
+        {"[{\"Body\":\"a\",\"Bodi\":\"b\"}]", "'Bodi' is none of"},
+        {"[{\"Body\":\"a\",\"UserProperties\":[]}]", "UserProperties must be an object"},
+        {"[{\"Body\":\"a\",\"UserProperties\":{\"x\":{}}}]", "property 'x' must be"},
+        {"[{\"Body\":\"a\",\"BrokerProperties\":{\"PartitionKey\":7}}]", "PartitionKey must be"},
+        {"[{\"Body\":\"a\"},{\"Body\":\"b\",\"BrokerProperties\":{\"PartitionKey\":\"k\"}}]",
+         "one partition"},
+        {"[{\"Body\":\"b\",\"BrokerProperties\":{\"PartitionKey\":\"k\"}},{\"Body\":\"a\"}]",
+         "one partition"},
+        {"[{\"Body\":\"a\"}", "the text ends"},
+        {"[{\"Body\":\"a\"}] x", "line 1"},
+        {"[{\"Body\":\"\\u0000\"}]", "NUL"},
+    };
+    struct scene *s = *state;
+    char head[1200], key[600];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        expect_refusal(s, BATCH, rows[i].body, rows[i].text);
+    expect_refusal(s, POST "BrokerProperties: {\r\n\r\n", "", "BrokerProperties: line 1");
+    expect_refusal(s, POST "BrokerProperties: {} {}\r\n\r\n", "", "BrokerProperties: line 1");
+    expect_refusal(s, POST "BrokerProperties: \"k\"\r\n\r\n", "", "must be an object");
+    expect_refusal(s, POST "Alert: \xff\r\n\r\n", "", "'Alert' is not UTF-8");
+    expect_refusal(s, POST "Content-Type: a/\xc3\xa9\r\n\r\n", "", "ASCII");
+    memset(key, 'k', sizeof key);
+    snprintf(head, sizeof head, POST "BrokerProperties: {\"PartitionKey\":\"%.513s\"}\r\n\r\n",
+             key);
+    expect_refusal(s, head, "", "at most 512");
+}
+
+static void properties_have_a_limit(void **state)
+{
+    struct scene *s = *state;
+    char body[8192] = "[{\"Body\":\"\",\"UserProperties\":{";
+    size_t len = strlen(body);
+
+    for (int i = 0; i <= WEIR__POSTING_PROPERTIES_MAX; i++)
+        len += (size_t)snprintf(body + len, sizeof body - len, "%s\"p%d\":%d", i ? "," : "", i, i);
+    snprintf(body + len, sizeof body - len, "}}]");
+    expect_refusal(s, BATCH, body, "at most 256 properties");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_event_has_a_body_and_fields, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_event_may_be_bare, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_batch_keeps_kinds, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_bodies_are_fine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_much_is_too_big, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mistakes_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(properties_have_a_limit, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("posting", tests, NULL, NULL);
+}
