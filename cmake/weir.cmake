@@ -111,7 +111,8 @@ function(weir_library)
                               ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
                               LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
         target_include_directories(${library} INTERFACE ${PROJECT_SOURCE_DIR}/include)
-        target_link_libraries(${library} PRIVATE Threads::Threads OpenSSL::Crypto)
+        target_link_libraries(${library} PRIVATE Threads::Threads OpenSSL::SSL OpenSSL::Crypto
+                                                 ${WEIR_UV})
     endforeach()
 
     configure_file(${PROJECT_SOURCE_DIR}/cmake/weir.pc.in ${PROJECT_BINARY_DIR}/weir.pc @ONLY)

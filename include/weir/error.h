@@ -49,7 +49,8 @@ enum weir_error_class {
     X(WEIR_EVERSION, -21, FATAL, "unknown format version")                                         \
     X(WEIR_EFAILED, -22, FATAL, "stopped after an earlier failure, reopen it")                     \
     X(WEIR_EUNREACHABLE, -23, RETRY, "cannot be reached")                                          \
-    X(WEIR_EDEADLOCK, -24, CALLER, "a blocking call inside a completion")
+    X(WEIR_EDEADLOCK, -24, CALLER, "a blocking call inside a completion")                          \
+    X(WEIR_ENOTSUP, -25, CALLER, "not possible in this place")
 
 enum weir_error_code {
 #define WEIR_X(name, value, class, text) name = value,

@@ -124,7 +124,8 @@ struct weir_system_properties {
 };
 
 /* What the body is. Events of this library and of nearly every other client are WEIR_BODY_DATA,
- * and only those can be published here. */
+ * and only those can be published here. A message without a body, or with one that its sender left
+ * null, is given as WEIR_BODY_DATA of no bytes. */
 enum weir_body {
     WEIR_BODY_DATA,      /* bytes */
     WEIR_BODY_VALUE,     /* an AMQP value, as it is encoded */

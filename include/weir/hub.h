@@ -4,6 +4,9 @@
  * ending with a letter or a digit) and are compared without regard to case. Hubs have at most 256
  * bytes, groups 50. A change is on disk when its call returns. What is not there is WEIR_ENOTFOUND.
  *
+ * Over a connection only weir_hub_info and weir_partition_info work, the others are WEIR_ENOTSUP:
+ * Azure's protocol has no words for them.
+ *
  * Any thread may make these calls at any time, but not a completion. Lists are copied before fn is
  * first called, so it may call the library; when fn returns other than 0 the list ends with it. */
 #ifndef WEIR_HUB_H
@@ -45,7 +48,7 @@ WEIR_API int weir_hub_delete(struct weir *, const char *hub, struct weir_error *
 struct weir_hub_info {
     char name[WEIR_NAME_BYTES]; /* as it was created */
     uint32_t partitions;
-    uint32_t groups; /* with $Default */
+    uint32_t groups; /* with $Default; over a connection this and the last two are not told: 0 */
     int64_t created_ms;
     int64_t retain_ms;     /* negative: for ever */
     uint64_t retain_bytes; /* 0: no limit */

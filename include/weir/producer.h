@@ -6,7 +6,13 @@
  * else to the partitions in turn.
  *
  * Any number of threads may publish through one producer; the batches of one thread keep their
- * order. Completions run on the hub's thread as weir.h says. */
+ * order. Completions run on the hub's thread as weir.h says.
+ *
+ * Over a connection up to 4 MiB of a producer's batches are on their way at a time, and more wait or
+ * are WEIR_EBUSY. A batch that could not be sent for a minute fails with what was in the way,
+ * WEIR_EUNREACHABLE or WEIR_ETIMEDOUT. After a batch of an idempotent producer failed, but for
+ * WEIR_EBUSY, those behind it fail as well (WEIR_ESEQUENCE): open a new one with its identity, which
+ * says how far the hub has come. */
 #ifndef WEIR_PRODUCER_H
 #define WEIR_PRODUCER_H
 
@@ -36,24 +42,34 @@ struct weir_producer_options {
 WEIR_API int weir_producer_open(struct weir_producer **out, struct weir *, const char *hub,
                                 const struct weir_producer_options *, struct weir_error *);
 
-/* Where a batch came to lie. */
+#define WEIR_UNPLACED UINT64_MAX          /* of a sequence number and an offset */
+#define WEIR_PARTITION_UNKNOWN UINT32_MAX /* of a partition */
+
+/* Where a batch came to lie. The protocol of Event Hubs tells a sender that its batch is stored, not
+ * where: over a connection placed is false, sequence and offset are WEIR_UNPLACED, the time is 0,
+ * duplicate is never set, and partition is known for a pinned producer and for events with a key
+ * only. */
 struct weir_receipt {
     uint32_t partition;
     uint64_t sequence; /* of its first event; the others follow by one */
     uint64_t offset;   /* of its first event */
     int64_t enqueued_time_ms;
     bool duplicate; /* an idempotent producer's last batch once more: it was there already */
+    bool placed;    /* sequence, offset and time are known */
 };
 
 /* Publishes a batch and returns when it is on disk. receipt may be NULL.
  * WEIR_EBUSY: there was no room for it before the deadline, and nothing was done.
  * WEIR_EUNKNOWN: it was taken in, but is not known to be on disk. An idempotent producer repeats
  *   the very same batch until it has an answer; another batch in its place would be taken for it.
+ *   Over a connection: it was sent, and the connection was lost before the answer; an idempotent
+ *   producer sends it again by itself, and this is what is left when the deadline passes first.
  * WEIR_ETOOBIG: more than batch_bytes_max of weir_open. WEIR_EINVAL: the events' keys differ, or
  *   one is malformed; the text says which.
  * WEIR_ENOSPACE: the disk is full; it works again when there is room.
  * WEIR_EFAILED: the disk failed this hub, which takes nothing in until the folder is opened
- *   anew. */
+ *   anew.
+ * WEIR_EDENIED, WEIR_EUNREACHABLE: over a connection only; it was not sent. */
 WEIR_API int weir_producer_send(struct weir_producer *, const struct weir_event *events,
                                 size_t count, int64_t timeout_ms, struct weir_receipt *out,
                                 struct weir_error *);

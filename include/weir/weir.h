@@ -1,4 +1,4 @@
-/* weir.h - event hubs in a folder.
+/* weir.h - event hubs in a folder, or behind a connection.
  *
  * A hub is a durable log of events in 1 to 1,024 partitions. Producers publish to it, receivers
  * read its partitions in order, each from where it likes. This header opens the place where hubs
@@ -22,7 +22,12 @@
  *               returns. They may publish again asynchronously. They must not block: a call that
  *               would wait returns WEIR_EDEADLOCK inside a completion.
  *   Deadlines   Calls that wait for others take timeout_ms: 0 does not wait, negative waits for
- *               ever. Calls without it wait for the disk at most.
+ *               ever. Calls without it wait for the disk at most; over a connection, for the other
+ *               side, up to patience_ms.
+ *   Connections are made when first needed, and again when they are lost, after pauses that grow
+ *               from a twentieth of a second to five seconds; all producers and receivers of a
+ *               struct weir share one, and one thread. A receiver goes on behind the last event it
+ *               was sent; what a lost connection means to a producer is in producer.h.
  *   Fork        After fork only the parent may use what it opened; the child may only exec or
  *               _exit. Files are opened close-on-exec.
  *   Process     No signal handler is installed, no signal is raised (SIGPIPE neither), every signal
@@ -67,13 +72,25 @@ struct weir_options {
      * on disk so much later. What was acknowledged since the last time is lost with the machine's
      * power, though not with the program. 0: acknowledged means on disk. */
     uint32_t sync_ms;
+
+    /* For connections. */
+    const char *ca_file;  /* whose certificates to trust, PEM; NULL: whom the system trusts */
+    uint32_t patience_ms; /* how long calls without a time-out wait for the other side; 0: 15 s */
+    uint32_t idle_ms;     /* silence of one and a half times this is the end of a connection, and
+                             half of it is broken by a word; 0: 30 s */
+    uint32_t token_s;     /* life of the tokens that are made with the key; 0: 1 hour */
 };
 
 /* Opens the folder `where`, making it when it is missing, and holds it alone until closed: for
  * another process the answer is WEIR_ELOCKED, with the holder's pid in the text. What an earlier
  * crash left unfinished is put in order first.
- * `where` may be a connection string ("Endpoint=sb://...") in a later release, and all other calls
- * will be the same; this one answers WEIR_EINVAL. */
+ *
+ * `where` may be a connection string of Azure Event Hubs instead ("Endpoint=sb://HOST[:PORT]/;
+ * SharedAccessKeyName=...;SharedAccessKey=..."), of Azure itself or of `weir serve`; all other calls
+ * are the same. TLS is used, and the other side's certificate checked, unless the string says
+ * UseDevelopmentEmulator=true. A malformed one is WEIR_EINVAL, and the text says which part; whether
+ * somebody is there shows with the first call that needs it: WEIR_EUNREACHABLE when nobody answers,
+ * WEIR_EDENIED when the key or the certificate is not good. */
 WEIR_API int weir_open(struct weir **out, const char *where, const struct weir_options *,
                        struct weir_error *);
 

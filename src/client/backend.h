@@ -1,8 +1,8 @@
-/* backend.h - what lies behind a struct weir: a folder, and one day a connection.
+/* backend.h - what lies behind a struct weir: a folder, or a connection.
  *
  * The public calls check their arguments, encode and decode events, keep account of what is in
  * flight and run completions; a backend moves encoded batches. One file per backend, one
- * constructor each: folder.c. All of them may be called from any thread, but a source by one at a
+ * constructor each: folder.c, wire.c. All of them may be called from any thread, but a source by one at a
  * time. Every port below has its version first and no optional functions. */
 #ifndef WEIR_CLIENT_BACKEND_H
 #define WEIR_CLIENT_BACKEND_H
@@ -121,5 +121,9 @@ struct weir__backend {
 /* The hubs of a folder. */
 int weir__folder_open(struct weir__backend **out, const char *dir, const struct weir_options *,
                       struct weir_error *);
+
+/* Those behind a connection string. */
+int weir__wire_open(struct weir__backend **out, const char *where, const struct weir_options *,
+                    struct weir_error *);
 
 #endif

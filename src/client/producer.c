@@ -157,6 +157,7 @@ static void fill_receipt(struct weir_receipt *out, uint32_t partition,
         .offset = at->offset,
         .enqueued_time_ms = at->time_ms,
         .duplicate = at->duplicate,
+        .placed = at->sequence != WEIR_UNPLACED,
     };
 }
 

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#include "client/connstr.h"
 
 /* The one thing that belongs to a thread and to no object: how deep it is in completions. */
 static _Thread_local unsigned completing;
@@ -52,11 +53,6 @@ const char *weir_event_offset_text(const struct weir_event *e, char out[WEIR_OFF
     return out;
 }
 
-static bool is_connection_string(const char *where)
-{
-    return strncasecmp(where, "Endpoint=", 9) == 0 || strstr(where, "://");
-}
-
 int weir_open(struct weir **out, const char *where, const struct weir_options *options,
               struct weir_error *err)
 {
@@ -67,12 +63,12 @@ int weir_open(struct weir **out, const char *where, const struct weir_options *o
     *out = NULL;
     if (rc != 0) return rc;
     if (!where || !*where) return weir__fail(err, WEIR_EINVAL, "opening: no folder was named");
-    if (is_connection_string(where)) /* not repeated here: it has a key in it */
-        return weir__fail(err, WEIR_EINVAL,
-                          "that is a connection string: this release opens folders only");
     w = calloc(1, sizeof *w);
-    if (!w) return weir__fail(err, WEIR_ENOMEM, "opening '%s': no memory", where);
-    rc = weir__folder_open(&w->backend, where, &o, err);
+    if (!w) return weir__fail(err, WEIR_ENOMEM, "opening: no memory");
+    if (weir__connstr_is(where))
+        rc = weir__wire_open(&w->backend, where, &o, err);
+    else
+        rc = weir__folder_open(&w->backend, where, &o, err);
     if (rc != 0) {
         free(w);
         return rc;

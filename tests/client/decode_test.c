@@ -71,6 +71,11 @@ static void no_body_is_an_empty_one(void **state)
     assert_int_equal(got.body_type, WEIR_BODY_DATA);
     assert_int_equal(got.body.len, 0);
     assert_non_null(got.system);
+    DECODE("\x00\x53\x75\x40"); /* as the JavaScript client writes null */
+    assert_int_equal(got.body_type, WEIR_BODY_DATA);
+    assert_int_equal(got.body.len, 0);
+    DECODE("\x00\x53\x75\x40\x00\x53\x75\xa0\x01z");
+    assert_text(got.body, "z");
 }
 
 static void narrow_types_are_widened(void **state)

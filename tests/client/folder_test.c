@@ -1,4 +1,5 @@
 /* The contract on a folder, and what only folders do. */
+#include "client/contract/admin.h"
 #include "client/contract/contract.h"
 
 #include <sys/wait.h>
@@ -20,6 +21,13 @@ int contract_close(void **state)
 
     tempdir_remove(dir);
     return rc;
+}
+
+void contract_hub(struct weir *w, uint32_t partitions)
+{
+    struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
+
+    assert_ok(weir_hub_create(w, "h", &o, &err));
 }
 
 static void what_was_acknowledged_is_there_after_a_reopen(void **state)
@@ -74,18 +82,6 @@ static void a_folder_can_be_required_to_exist(void **state)
     assert_ok(weir_close(w, &err));
 }
 
-static void connection_strings_are_for_later(void **state)
-{
-    static const char secret[] = "Endpoint=sb://host;SharedAccessKeyName=k;SharedAccessKey=hush";
-    struct weir *w;
-
-    (void)state;
-    assert_int_equal(weir_open(&w, secret, NULL, &err), WEIR_EINVAL);
-    assert_null(strstr(err.text, "hush"));
-    assert_int_equal(weir_open(&w, "", NULL, &err), WEIR_EINVAL);
-    assert_int_equal(weir_open(&w, NULL, NULL, NULL), WEIR_EINVAL);
-}
-
 static void two_folders_are_two_worlds(void **state)
 {
     struct weir *other;
@@ -112,11 +108,13 @@ static void versions_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CONTRACT_TESTS,
+        CONTRACT_EVENT_TESTS,
+        CONTRACT_PRODUCER_TESTS,
+        CONTRACT_RECEIVER_TESTS,
+        CONTRACT_ADMIN_TESTS,
         CONTRACT_TEST(what_was_acknowledged_is_there_after_a_reopen),
         CONTRACT_TEST(the_second_to_open_learns_who_was_first),
         CONTRACT_TEST(a_folder_can_be_required_to_exist),
-        CONTRACT_TEST(connection_strings_are_for_later),
         CONTRACT_TEST(two_folders_are_two_worlds),
         cmocka_unit_test(versions_agree),
     };

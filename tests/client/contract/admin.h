@@ -148,6 +148,25 @@ static void numbers_tell_what_happened(void **state)
     close_producer(p);
 }
 
+static void a_deleted_hub_says_so(void **state)
+{
+    struct weir *w = *state;
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_received got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    r = open_receiver(w, 0);
+    assert_ok(weir_hub_delete(w, "h", &err));
+    assert_int_equal(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ENOTFOUND);
+    make_hub(w, 2); /* the name is free at once */
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
 static void a_place_in_use_is_not_closed(void **state)
 {
     struct weir *w = *state;

@@ -1,11 +1,11 @@
 /* contract.h - what producers, receivers and administration promise on every kind of place.
  *
- * A test program defines contract_open, which gives an empty place, and contract_close, and runs
- * CONTRACT_TESTS. The tests use the public headers only. */
+ * A test program defines contract_open, which gives an empty place, contract_close and
+ * contract_hub, and runs the lists of tests that its place has the words for. The tests use the
+ * public headers only. */
 #ifndef WEIR_TESTS_CONTRACT_CONTRACT_H
 #define WEIR_TESTS_CONTRACT_CONTRACT_H
 
-#include "admin.h"
 #include "event.h"
 #include "place.h"
 #include "producer.h"
@@ -13,12 +13,12 @@
 
 #define CONTRACT_TEST(test) cmocka_unit_test_setup_teardown(test, contract_open, contract_close)
 
-#define CONTRACT_TESTS                                                                             \
-    CONTRACT_TEST(hubs_come_and_go), CONTRACT_TEST(groups_come_and_go),                            \
-        CONTRACT_TEST(rules_have_two_keys), CONTRACT_TEST(events_come_back_as_they_were),          \
-        CONTRACT_TEST(events_say_where_they_lie), CONTRACT_TEST(what_is_absent_stays_absent),      \
-        CONTRACT_TEST(malformed_events_are_refused), CONTRACT_TEST(a_batch_is_one_piece),          \
-        CONTRACT_TEST(keys_choose_the_partition),                                                  \
+#define CONTRACT_EVENT_TESTS                                                                       \
+    CONTRACT_TEST(events_come_back_as_they_were), CONTRACT_TEST(events_say_where_they_lie),        \
+        CONTRACT_TEST(what_is_absent_stays_absent), CONTRACT_TEST(malformed_events_are_refused)
+
+#define CONTRACT_PRODUCER_TESTS                                                                    \
+    CONTRACT_TEST(a_batch_is_one_piece), CONTRACT_TEST(keys_choose_the_partition),                 \
         CONTRACT_TEST(without_a_key_partitions_take_turns),                                        \
         CONTRACT_TEST(unknown_places_are_not_found),                                               \
         CONTRACT_TEST(completions_come_once_and_in_order),                                         \
@@ -26,13 +26,20 @@
         CONTRACT_TEST(closing_ends_a_chain_of_completions),                                        \
         CONTRACT_TEST(a_hasty_close_tells_everybody), CONTRACT_TEST(a_send_needs_a_completion),    \
         CONTRACT_TEST(a_repeated_batch_is_stored_once),                                            \
-        CONTRACT_TEST(a_higher_epoch_fences_the_lower),                                            \
-        CONTRACT_TEST(receivers_start_where_they_are_told),                                        \
+        CONTRACT_TEST(a_higher_epoch_fences_the_lower), CONTRACT_TEST(threads_share_a_producer)
+
+#define CONTRACT_RECEIVER_TESTS                                                                    \
+    CONTRACT_TEST(receivers_start_where_they_are_told),                                            \
         CONTRACT_TEST(a_receive_keeps_its_deadline),                                               \
         CONTRACT_TEST(a_wait_ends_with_an_event_or_a_cancel),                                      \
         CONTRACT_TEST(what_was_received_lives_until_the_next),                                     \
-        CONTRACT_TEST(epochs_decide_who_reads), CONTRACT_TEST(a_deleted_hub_says_so),              \
-        CONTRACT_TEST(threads_share_a_producer), CONTRACT_TEST(options_of_any_age_are_understood), \
+        CONTRACT_TEST(epochs_decide_who_reads)
+
+/* Of admin.h, which a place includes that can be administered. */
+#define CONTRACT_ADMIN_TESTS                                                                       \
+    CONTRACT_TEST(hubs_come_and_go), CONTRACT_TEST(groups_come_and_go),                            \
+        CONTRACT_TEST(rules_have_two_keys), CONTRACT_TEST(a_deleted_hub_says_so),                  \
+        CONTRACT_TEST(options_of_any_age_are_understood),                                          \
         CONTRACT_TEST(numbers_tell_what_happened), CONTRACT_TEST(a_place_in_use_is_not_closed)
 
 #endif

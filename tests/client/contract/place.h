@@ -18,8 +18,10 @@
  * teardown; *state is the struct weir. */
 int contract_open(void **state);
 int contract_close(void **state);
+void contract_hub(struct weir *, uint32_t partitions); /* makes the hub "h", or fails the test */
 
 #define PATIENCE_MS 30000 /* for what must happen; a test that waits so long fails */
+#define QUIET_MS 20       /* for what must not: long enough on most days */
 
 #define assert_ok(call)                                                                            \
     do {                                                                                           \
@@ -29,14 +31,20 @@ int contract_close(void **state);
 
 static struct weir_error err;
 
-static void make_hub(struct weir *w, uint32_t partitions)
+static inline void make_hub(struct weir *w, uint32_t partitions)
 {
-    struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
-
-    assert_ok(weir_hub_create(w, "h", &o, &err));
+    contract_hub(w, partitions);
 }
 
-static struct weir_producer *open_producer(struct weir *w)
+static inline uint64_t events_in(struct weir *w, uint32_t partition)
+{
+    struct weir_partition_info info;
+
+    assert_ok(weir_partition_info(w, "h", partition, &info, &err));
+    return info.next_sequence;
+}
+
+static inline struct weir_producer *open_producer(struct weir *w)
 {
     struct weir_producer *p;
 
@@ -44,7 +52,7 @@ static struct weir_producer *open_producer(struct weir *w)
     return p;
 }
 
-static struct weir_producer *open_pinned(struct weir *w, uint32_t partition)
+static inline struct weir_producer *open_pinned(struct weir *w, uint32_t partition)
 {
     struct weir_producer_options o = {.size = sizeof o, .pinned = true, .partition = partition};
     struct weir_producer *p;
@@ -53,7 +61,7 @@ static struct weir_producer *open_pinned(struct weir *w, uint32_t partition)
     return p;
 }
 
-static struct weir_receiver *open_receiver(struct weir *w, uint32_t partition)
+static inline struct weir_receiver *open_receiver(struct weir *w, uint32_t partition)
 {
     struct weir_receiver *r;
 
@@ -61,7 +69,7 @@ static struct weir_receiver *open_receiver(struct weir *w, uint32_t partition)
     return r;
 }
 
-static struct weir_receiver *open_at(struct weir *w, struct weir_position position)
+static inline struct weir_receiver *open_at(struct weir *w, struct weir_position position)
 {
     struct weir_receiver_options o = {.size = sizeof o, .position = position};
     struct weir_receiver *r;
@@ -70,7 +78,7 @@ static struct weir_receiver *open_at(struct weir *w, struct weir_position positi
     return r;
 }
 
-static struct weir_receipt send_text(struct weir_producer *p, const char *text)
+static inline struct weir_receipt send_text(struct weir_producer *p, const char *text)
 {
     struct weir_event e = {.body = weir_text(text)};
     struct weir_receipt at;
@@ -79,19 +87,19 @@ static struct weir_receipt send_text(struct weir_producer *p, const char *text)
     return at;
 }
 
-static void assert_bytes(struct weir_bytes got, const void *at, size_t len)
+static inline void assert_bytes(struct weir_bytes got, const void *at, size_t len)
 {
     assert_int_equal(got.len, len);
     if (len > 0) assert_memory_equal(got.at, at, len);
 }
 
-static void assert_text(struct weir_bytes got, const char *text)
+static inline void assert_text(struct weir_bytes got, const char *text)
 {
     assert_bytes(got, text, strlen(text));
 }
 
 /* One event, which must be there, and nothing else about it. */
-static struct weir_event receive_one(struct weir_receiver *r)
+static inline struct weir_event receive_one(struct weir_receiver *r)
 {
     struct weir_received got;
 
@@ -100,20 +108,20 @@ static struct weir_event receive_one(struct weir_receiver *r)
     return got.events[0];
 }
 
-static void assert_next(struct weir_receiver *r, const char *text)
+static inline void assert_next(struct weir_receiver *r, const char *text)
 {
     assert_text(receive_one(r).body, text);
 }
 
-static void assert_nothing(struct weir_receiver *r)
+static inline void assert_nothing(struct weir_receiver *r)
 {
     struct weir_received got;
 
-    assert_int_equal(weir_receiver_receive(r, 1, 0, &got, &err), WEIR_ETIMEDOUT);
+    assert_int_equal(weir_receiver_receive(r, 1, QUIET_MS, &got, &err), WEIR_ETIMEDOUT);
     assert_int_equal(got.count, 0);
 }
 
-static void close_producer(struct weir_producer *p)
+static inline void close_producer(struct weir_producer *p)
 {
     assert_ok(weir_producer_close(p, PATIENCE_MS, &err));
 }

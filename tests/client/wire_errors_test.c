@@ -1,0 +1,287 @@
+/* What goes wrong over a connection, each with a code of its own whose class says what to do. */
+#include "client/contract/place.h"
+
+#include "client/token.h"
+#include "client/wire_place.h"
+
+#define SOON_MS 400 /* of patience, where nobody will answer */
+
+static int start(void **state)
+{
+    (void)state;
+    place.tls = true;
+    place.options = (struct weir_options){.patience_ms = PATIENCE_MS};
+    if (place_start() != 0) return -1;
+    place_make_hub("h", 2);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    return place_stop();
+}
+
+/* A place for the text, with the CA and this patience. */
+static struct weir *open_with(const char *text, uint32_t patience_ms)
+{
+    struct weir_options o = {.size = sizeof o,
+                             .patience_ms = patience_ms,
+                             .ca_file = place.serve.ca_file};
+    struct weir *w;
+
+    assert_ok(weir_open(&w, text, &o, &err));
+    return w;
+}
+
+/* Every way in gives this code, and a text that says this. */
+static void assert_refused(struct weir *w, const char *hub, int code, enum weir_error_class class,
+                           const char *says)
+{
+    struct weir_hub_info info;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+    int rc = weir_hub_info(w, hub, &info, &err);
+
+    if (rc != code || !strstr(err.text, says)) fail_msg("%s: %s", weir_error_name(rc), err.text);
+    rc = weir_producer_open(&p, w, hub, NULL, &err);
+    if (rc != code || !strstr(err.text, says)) fail_msg("%s: %s", weir_error_name(rc), err.text);
+    assert_null(p);
+    rc = weir_receiver_open(&r, w, hub, 0, NULL, &err);
+    if (rc != code || !strstr(err.text, says)) fail_msg("%s: %s", weir_error_name(rc), err.text);
+    assert_null(r);
+    assert_int_equal(weir_error_class(code), class);
+    assert_null(strstr(err.text, "SAS_KEY_VALUE"));
+}
+
+/* The server's string with one part replaced. */
+static const char *with(const char *part, const char *instead)
+{
+    static char text[2048];
+    const char *whole = place_string(NULL), *at = strstr(whole, part);
+
+    assert_non_null(at);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - whole), whole, instead, at + strlen(part));
+    return text;
+}
+
+static void nobody_is_there(void **state)
+{
+    struct weir *w;
+
+    (void)state;
+    w = open_with("Endpoint=sb://nobody.invalid;SharedAccessKeyName=a;SharedAccessKey=b", SOON_MS);
+    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "nobody.invalid");
+    assert_ok(weir_close(w, &err));
+    w = open_with("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;"
+                  "UseDevelopmentEmulator=true",
+                  SOON_MS);
+    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "refused");
+    assert_ok(weir_close(w, &err));
+}
+
+static void somebody_else_is_there(void **state)
+{
+    char text[SERVE_CONNECTION_BYTES];
+    struct weir *w;
+
+    (void)state;
+    serve_connection(text, place.serve.amqp, true); /* TLS to the plain port */
+    w = open_with(text, SOON_MS);
+    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "");
+    assert_ok(weir_close(w, &err));
+    serve_connection(text, place.serve.amqps, false); /* and the other way round */
+    w = open_with(text, SOON_MS);
+    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "");
+    assert_ok(weir_close(w, &err));
+}
+
+/* At once: no patience is needed for what will not change. */
+static void strangers_are_not_trusted(void **state)
+{
+    struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS};
+    struct weir *w;
+
+    (void)state;
+    assert_ok(weir_open(&w, place_string(NULL), &o, &err));
+    assert_refused(w, "h", WEIR_EDENIED, WEIR_CLASS_CALLER, "certificate");
+    assert_ok(weir_close(w, &err));
+    o.ca_file = "/nowhere/ca.pem";
+    assert_int_not_equal(weir_open(&w, place_string(NULL), &o, &err), 0);
+    assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
+    w = open_with(with("localhost", "ip6-localhost"), SOON_MS); /* not the certificate's name */
+    assert_int_not_equal(weir_hub_info(w, "h", &(struct weir_hub_info){0}, &err), 0);
+    assert_ok(weir_close(w, &err));
+}
+
+static void a_wrong_key_is_denied(void **state)
+{
+    struct weir *w = open_with(with("SAS_KEY_VALUE", "SAS_KEY_VALUE_NOT"), PATIENCE_MS);
+
+    (void)state;
+    assert_refused(w, "h", WEIR_EDENIED, WEIR_CLASS_CALLER, "InvalidSignature");
+    assert_ok(weir_close(w, &err));
+    w = open_with(with("=RootManageSharedAccessKey", "=nobody"), PATIENCE_MS);
+    assert_refused(w, "h", WEIR_EDENIED, WEIR_CLASS_CALLER, "InvalidSignature");
+    assert_ok(weir_close(w, &err));
+}
+
+/* A connection string with a signature that ends then. */
+static const char *with_signature(int64_t expires_s)
+{
+    static char signature[WEIR__ACCESS_TOKEN_MAX + 32];
+    char token[WEIR__ACCESS_TOKEN_MAX + 1];
+
+    assert_ok(weir__token_make(token, "sb://localhost/h", "RootManageSharedAccessKey",
+                               "SAS_KEY_VALUE", expires_s, &err));
+    snprintf(signature, sizeof signature, "SharedAccessSignature=%s", token);
+    return with("SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE",
+                signature);
+}
+
+static void an_old_token_is_denied(void **state)
+{
+    struct weir *w = open_with(with_signature(time(NULL) - 1), PATIENCE_MS);
+
+    (void)state;
+    assert_refused(w, "h", WEIR_EDENIED, WEIR_CLASS_CALLER, "ExpiredToken");
+    assert_ok(weir_close(w, &err));
+}
+
+/* Nobody can make another: what was open ends with it. */
+static void a_token_that_ends_ends_everything(void **state)
+{
+    struct weir *w = open_with(with_signature(time(NULL) + 3), PATIENCE_MS);
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p = open_pinned(w, 1);
+    struct weir_receiver *r = open_receiver(w, 0);
+    struct weir_received got;
+    int rc = 0;
+
+    (void)state;
+    send_text(p, "in time");
+    assert_int_equal(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err), WEIR_EDENIED);
+    assert_non_null(strstr(err.text, "ExpiredToken"));
+    for (int i = 0; rc == 0 || rc == WEIR_EUNKNOWN; i++) {
+        assert_true(i < 100000);
+        rc = weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err);
+    }
+    assert_int_equal(rc, WEIR_EDENIED);
+    weir_receiver_close(r);
+    close_producer(p);
+    assert_ok(weir_close(w, &err));
+}
+
+static void what_is_missing_is_not_found(void **state)
+{
+    struct weir_producer_options po = {.size = sizeof po, .pinned = true, .partition = 2};
+    struct weir_receiver_options ro = {.size = sizeof ro, .group = "nope"};
+    struct weir *w = open_with(place_string(NULL), PATIENCE_MS);
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    (void)state;
+    assert_refused(w, "nope", WEIR_ENOTFOUND, WEIR_CLASS_CALLER, "nope");
+    assert_int_equal(weir_producer_open(&p, w, "h", &po, &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_receiver_open(&r, w, "h", 0, &ro, &err), WEIR_ENOTFOUND);
+    assert_non_null(strstr(err.text, "nope"));
+    assert_int_equal(weir_receiver_open(&r, w, "h", 2, NULL, &err), WEIR_ENOTFOUND);
+    assert_ok(weir_close(w, &err));
+}
+
+static void a_string_for_one_hub_is_for_that_hub(void **state)
+{
+    char text[SERVE_CONNECTION_BYTES + 32];
+    struct weir_hub_info info;
+    struct weir *w;
+
+    (void)state;
+    snprintf(text, sizeof text, "%s;EntityPath=H", place_string(NULL));
+    w = open_with(text, PATIENCE_MS);
+    assert_ok(weir_hub_info(w, "h", &info, &err));
+    assert_refused(w, "other", WEIR_EINVAL, WEIR_CLASS_CALLER, "'H'");
+    assert_ok(weir_close(w, &err));
+}
+
+static void too_large_is_too_large(void **state)
+{
+    struct weir *w = open_with(place_string(NULL), PATIENCE_MS);
+    static char large[1100000];
+    struct weir_event e = {.body = weir_bytes(large, sizeof large)};
+    struct weir_producer *p = open_pinned(w, 1);
+
+    (void)state;
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ETOOBIG);
+    assert_int_equal(weir_error_class(WEIR_ETOOBIG), WEIR_CLASS_CALLER);
+    send_text(p, "small");
+    close_producer(p);
+    assert_ok(weir_close(w, &err));
+}
+
+/* Closing does not wait for a server that is not there, and tells everybody. */
+static void lost_told(void *user, int rc, const struct weir_receipt *at,
+                      const struct weir_error *why)
+{
+    (void)at;
+    if (rc == WEIR_EUNKNOWN && why->code == rc) ++*(unsigned *)user;
+}
+
+static void closing_needs_no_server(void **state)
+{
+    struct weir *w = open_with(place_string(NULL), PATIENCE_MS);
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p = open_pinned(w, 0);
+    struct weir_receiver *r = open_receiver(w, 1);
+    unsigned told = 0;
+
+    (void)state;
+    serve_kill(&place.serve);
+    for (int i = 0; i < 10; i++)
+        assert_ok(weir_producer_send_async(p, &e, 1, 0, lost_told, &told, &err));
+    assert_int_equal(weir_producer_close(p, 50, &err), WEIR_EUNKNOWN);
+    assert_int_equal(told, 10);
+    weir_receiver_close(r);
+    assert_ok(weir_close(w, &err));
+    assert_int_equal(serve_again(&place.serve, place.data), 0);
+}
+
+/* What waits for a connection is bounded in bytes. */
+static void too_much_on_its_way_is_busy(void **state)
+{
+    struct weir *w = open_with(place_string(NULL), PATIENCE_MS);
+    static char large[100000];
+    struct weir_event e = {.body = weir_bytes(large, sizeof large)};
+    struct weir_producer *p = open_pinned(w, 0);
+    unsigned told = 0, taken = 0;
+    int rc;
+
+    (void)state;
+    serve_kill(&place.serve);
+    while ((rc = weir_producer_send_async(p, &e, 1, 0, lost_told, &told, &err)) == 0) taken++;
+    assert_int_equal(rc, WEIR_EBUSY);
+    assert_int_equal(weir_error_class(rc), WEIR_CLASS_RETRY);
+    assert_in_range(taken, 35, 42); /* of 4 MiB */
+    assert_int_equal(weir_producer_send(p, &e, 1, 20, NULL, &err), WEIR_EBUSY);
+    assert_int_equal(weir_producer_close(p, 0, &err), WEIR_EUNKNOWN);
+    assert_int_equal(told, taken);
+    assert_ok(weir_close(w, &err));
+    assert_int_equal(serve_again(&place.serve, place.data), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_is_there),
+        cmocka_unit_test(somebody_else_is_there),
+        cmocka_unit_test(strangers_are_not_trusted),
+        cmocka_unit_test(a_wrong_key_is_denied),
+        cmocka_unit_test(an_old_token_is_denied),
+        cmocka_unit_test(a_token_that_ends_ends_everything),
+        cmocka_unit_test(what_is_missing_is_not_found),
+        cmocka_unit_test(a_string_for_one_hub_is_for_that_hub),
+        cmocka_unit_test(too_large_is_too_large),
+        cmocka_unit_test(closing_needs_no_server),
+        cmocka_unit_test(too_much_on_its_way_is_busy),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,97 @@
+/* wire_suite.h - the contract over a connection to `weir serve`, and what only connections do. */
+#ifndef WEIR_TESTS_CLIENT_WIRE_SUITE_H
+#define WEIR_TESTS_CLIENT_WIRE_SUITE_H
+
+#include "client/contract/contract.h"
+#include "client/wire_place.h"
+
+int contract_open(void **state)
+{
+    if (place_start() != 0) return -1;
+    return place_open((struct weir **)state, NULL);
+}
+
+int contract_close(void **state)
+{
+    int rc = weir_close(*state, &err);
+
+    return place_stop() != 0 ? -1 : rc;
+}
+
+void contract_hub(struct weir *w, uint32_t partitions)
+{
+    (void)w;
+    place_make_hub("h", partitions);
+}
+
+/* What Azure's protocol has no word for says so. */
+static void administration_is_elsewhere(void **state)
+{
+    struct weir *w = *state;
+    struct weir_hub_stats stats;
+
+    assert_int_equal(weir_hub_create(w, "x", NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_delete(w, "x", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_stats(w, "x", &stats, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_group_create(w, "x", "g", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_group_delete(w, "x", "g", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_group_list(w, "x", NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_create(w, NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_delete(w, NULL, "r", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_rotate(w, NULL, "r", WEIR_PRIMARY_KEY, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_list(w, NULL, NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_error_class(WEIR_ENOTSUP), WEIR_CLASS_CALLER);
+}
+
+static void hubs_are_described(void **state)
+{
+    struct weir *w = *state;
+    struct weir_hub_info info;
+
+    make_hub(w, 7);
+    assert_ok(weir_hub_info(w, "H", &info, &err));
+    assert_string_equal(info.name, "h");
+    assert_int_equal(info.partitions, 7);
+    assert_true(info.created_ms > 1700000000000);
+    assert_int_equal(weir_hub_info(w, "nope", &info, &err), WEIR_ENOTFOUND);
+}
+
+/* A batch of the largest size, and one byte more. */
+static void the_largest_batch_goes_through(void **state)
+{
+    struct weir *w = *state;
+    static char large[1 << 20];
+    struct weir_event e = {.body = weir_bytes(large, (1 << 20) - 64)};
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+    e.body.len = 1 << 20;
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ETOOBIG);
+    send_text(p, "after");
+    r = open_receiver(w, 0);
+    assert_int_equal(receive_one(r).body.len, (1 << 20) - 64);
+    assert_next(r, "after");
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
+static int run_suite(bool tls)
+{
+    const struct CMUnitTest tests[] = {
+        CONTRACT_EVENT_TESTS,
+        CONTRACT_PRODUCER_TESTS,
+        CONTRACT_RECEIVER_TESTS,
+        CONTRACT_TEST(administration_is_elsewhere),
+        CONTRACT_TEST(hubs_are_described),
+        CONTRACT_TEST(the_largest_batch_goes_through),
+    };
+
+    place.tls = tls;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif
