@@ -18,7 +18,7 @@ test show lint:
 
 fuzz soak:
 	@scripts/bootstrap $@
-	@scripts/$@ $(SECONDS)
+	@scripts/$@ $(TIME)
 
 format:
 	@scripts/bootstrap lint

@@ -8,6 +8,7 @@
 #include "cli/exit.h"
 
 #define DEFAULT_DATA "./weir-data"
+#define VARIABLE_BYTES 64
 
 static const struct weir__args_row common_rows[] = {
     {"data", WEIR__ARGS_TEXT, offsetof(struct weir__common, data), "DIR",
@@ -187,5 +188,71 @@ bool weir__args_parse(const struct weir__command *cmd, int argc, char **argv,
     options->data_given = options->data != NULL;
     if (!options->data) options->data = getenv("WEIR_DATA");
     if (!options->data || !*options->data) options->data = DEFAULT_DATA;
+    return true;
+}
+
+/* ---- the environment ---- */
+
+/* "tls-key" is WEIR_TLS_KEY. */
+static void write_variable(const char *name, char out[VARIABLE_BYTES])
+{
+    snprintf(out, VARIABLE_BYTES, "WEIR_%s", name);
+    for (char *c = out; *c; c++) {
+        if (*c == '-') *c = '_';
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    }
+}
+
+static bool is_given(const struct weir__args_row *row, const void *options)
+{
+    const char *at = (const char *)options + row->at;
+
+    switch (row->kind) {
+    case WEIR__ARGS_FLAG: return *(const bool *)(const void *)at;
+    case WEIR__ARGS_TEXT: return *(const char *const *)(const void *)at != NULL;
+    case WEIR__ARGS_LIST: return ((const struct weir__args_list *)(const void *)at)->count > 0;
+    case WEIR__ARGS_NUMBER:
+    case WEIR__ARGS_DURATION:
+    case WEIR__ARGS_BYTES: return ((const struct weir__args_number *)(const void *)at)->given;
+    }
+    return true;
+}
+
+static bool split_list(struct weir__args_list *list, const char *text)
+{
+    char *rest = NULL;
+
+    if (strlen(text) >= sizeof list->split) return false;
+    memcpy(list->split, text, strlen(text) + 1);
+    for (char *t = strtok_r(list->split, " ", &rest); t; t = strtok_r(NULL, " ", &rest))
+        if (!add_to_list(list, t)) return false;
+    return true;
+}
+
+static bool take_variable(const struct weir__args_row *row, void *options, const char *text)
+{
+    bool off = strcmp(text, "0") == 0 || strcmp(text, "false") == 0;
+
+    if (row->kind == WEIR__ARGS_FLAG) return off || store_value(row, options, NULL);
+    if (row->kind == WEIR__ARGS_LIST) return split_list((void *)((char *)options + row->at), text);
+    return store_value(row, options, text);
+}
+
+bool weir__args_environment(const struct weir__command *cmd, struct weir__common *options,
+                            int *out_exit)
+{
+    for (const struct weir__args_row *row = cmd->rows; row->name; row++) {
+        char variable[VARIABLE_BYTES];
+        const char *text;
+
+        write_variable(row->name, variable);
+        text = getenv(variable);
+        if (!text || !*text || is_given(row, options) || take_variable(row, options, text))
+            continue;
+        *out_exit =
+            weir__exit_usage(cmd->name, "%s must be %s, not '%.256s'", variable,
+                             row->kind == WEIR__ARGS_LIST ? "shorter" : shapes[row->kind], text);
+        return false;
+    }
     return true;
 }

@@ -12,6 +12,7 @@
 
 #define WEIR__ARGS_WORDS_MAX 2
 #define WEIR__ARGS_LIST_MAX 64
+#define WEIR__ARGS_LIST_BYTES_MAX 4096 /* of an environment variable */
 
 struct weir__args_number {
     bool given;
@@ -21,6 +22,7 @@ struct weir__args_number {
 struct weir__args_list {
     const char *at[WEIR__ARGS_LIST_MAX];
     uint32_t count;
+    char split[WEIR__ARGS_LIST_BYTES_MAX]; /* the texts, when they come from the environment */
 };
 
 enum weir__args_kind {
@@ -64,6 +66,12 @@ struct weir__command {
  * *out_exit (help was printed, or the command line is wrong and that was said). */
 bool weir__args_parse(const struct weir__command *, int argc, char **argv,
                       struct weir__common *options, int *out_exit);
+
+/* After weir__args_parse, for commands that are run by machines: what the command line did not say
+ * is taken from the environment, --tls-key from WEIR_TLS_KEY and so on. A flag is on unless its
+ * variable is empty, 0 or false; a list has spaces between its items. false as above. */
+bool weir__args_environment(const struct weir__command *, struct weir__common *options,
+                            int *out_exit);
 
 /* A whole unsigned decimal number. */
 bool weir__args_number(const char *text, uint64_t *out);

@@ -8,12 +8,18 @@ extern const struct weir__command weir__command_hub_create; /* hub.c */
 extern const struct weir__command weir__command_hub_list;
 extern const struct weir__command weir__command_hub_show;
 extern const struct weir__command weir__command_hub_delete;
+extern const struct weir__command weir__command_key_add; /* key.c */
+extern const struct weir__command weir__command_key_list;
+extern const struct weir__command weir__command_key_rotate;
+extern const struct weir__command weir__command_key_remove;
 extern const struct weir__command weir__command_send;
 extern const struct weir__command weir__command_serve;
+extern const struct weir__command weir__command_trust;
 extern const struct weir__command weir__command_tail;
 extern const struct weir__command weir__command_inspect;
 extern const struct weir__command weir__command_upgrade;
 extern const struct weir__command weir__command_bench_log;
+extern const struct weir__command weir__command_bench_wire;
 extern const struct weir__command weir__command_demo;
 
 #endif

@@ -1,12 +1,14 @@
 #!/bin/bash
-# Azure's own JavaScript client, unchanged, and rhea against weir serve. The packages are pinned by
-# lock files; they are installed once, and the suite is skipped where that cannot be done.
+# Azure's own JavaScript client, unchanged, and rhea against weir serve: everything without TLS and
+# with it. The packages are pinned by lock files, Node too: they are installed once, and the suite
+# is skipped where that cannot be done. WEIR_TEST_NODE=npm takes Node from npm in any case.
 set -eu
 
 here=$(cd "$(dirname "$0")/../interop/js" && pwd)
 cd "$here"
 
 skip() { echo "$*"; exit 77; }
+trap 'xargs -r kill -9 <"$TMPDIR/servers" 2>/dev/null || true' EXIT # of tests that died
 
 command -v npm >/dev/null || skip "npm is not installed"
 
@@ -14,24 +16,40 @@ command -v npm >/dev/null || skip "npm is not installed"
 install() {
     [ -d "$1/node_modules" ] && [ "$1/node_modules" -nt "$1/package-lock.json" ] && return
     (cd "$1" && timeout 300 npm ci --no-audit --no-fund --ignore-scripts) >"$TMPDIR/npm.log" 2>&1 ||
-        { tail -5 "$TMPDIR/npm.log"; rm -rf "$1/node_modules"; skip "the packages cannot be installed"; }
+        {
+            tail -5 "$TMPDIR/npm.log"
+            rm -rf "$1/node_modules"
+            skip "the packages cannot be installed"
+        }
     touch "$1/node_modules"
 }
 
 node=node
 major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
-if [ "${major:-0}" -lt 20 ]; then
+if [ "${major:-0}" -lt 20 ] || [ "${WEIR_TEST_NODE:-}" = npm ]; then
     install node
     node=$(ls "$here"/node/node_modules/node-linux-*/bin/node)
 fi
 install .
 
 # A certificate for the tests with TLS, which Node is told to trust.
-if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
     -addext subjectAltName=DNS:localhost,IP:127.0.0.1 -keyout "$TMPDIR/key.pem" \
-    -out "$TMPDIR/certificate.pem" >"$TMPDIR/openssl.log" 2>&1; then
-    export WEIR_TEST_CERTIFICATE=$TMPDIR/certificate.pem WEIR_TEST_KEY=$TMPDIR/key.pem
-    export NODE_EXTRA_CA_CERTS=$TMPDIR/certificate.pem
-fi
+    -out "$TMPDIR/certificate.pem" 2>"$TMPDIR/openssl.log" || { cat "$TMPDIR/openssl.log"; exit 1; }
+export WEIR_TEST_CERTIFICATE=$TMPDIR/certificate.pem WEIR_TEST_KEY=$TMPDIR/key.pem
+export NODE_EXTRA_CA_CERTS=$TMPDIR/certificate.pem
 
-"$node" --test --test-concurrency=1 --test-timeout=120000 ${TESTS:-*.test.mjs}
+# What is with TLS anyway, or never, runs once.
+plain=${TESTS:-*.test.mjs}
+secret=$(ls $plain | grep -vE '^(tls|certificate|websocket)\.' || true)
+limits="--test-concurrency=2 --test-timeout=${LIMIT_MS:-240000}"
+run() { [ -z "$1" ] || "$node" --test $limits $1; }
+
+# Most of the time is waiting, so both go at once.
+echo "== $("$node" --version), with TLS and without"
+WEIR_TEST_TLS=1 run "$secret" >"$TMPDIR/tls.log" 2>&1 &
+rc=0
+run "$plain" || rc=$?
+wait $! || rc=$?
+grep -E '^not ok|^# (tests|pass|fail|[0-9]+ kills)' -A 12 "$TMPDIR/tls.log" || true
+exit $rc

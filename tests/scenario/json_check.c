@@ -93,7 +93,8 @@ static int object(int depth)
         for (int i = 0; i < count; i++)
             if (len[i] == len[count] && !memcmp(name[i], name[count], len[i])) return 0;
         if (depth == 0 && count < wanted_count &&
-            (strlen(wanted[count]) != len[count] || memcmp(wanted[count], name[count], len[count])))
+            (strlen(wanted[count]) != len[count] ||
+             memcmp(wanted[count], name[count], len[count]) != 0))
             return 0;
         count++;
         if (*at++ != ':' || !value(depth + 1)) return 0;

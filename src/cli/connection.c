@@ -1,0 +1,62 @@
+#include "cli/connection.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+
+#include "cli/args.h"
+
+#define HOST_BYTES 256
+#define DEFAULT_PORT ":5672" /* which clients take when there is none */
+
+/* The host without its brackets, empty when it is too long. Returns where ":PORT" begins. */
+static const char *split(const char *address, char host[HOST_BYTES])
+{
+    const char *port = strrchr(address, ':');
+    size_t len = port ? (size_t)(port - address) : strlen(address);
+
+    if (len >= 2 && address[0] == '[' && address[len - 1] == ']') {
+        address++;
+        len -= 2;
+    }
+    snprintf(host, HOST_BYTES, "%.*s", len < HOST_BYTES ? (int)len : 0, address);
+    return port ? port : "";
+}
+
+bool weir__connection_is_address(const char *text)
+{
+    const char *port = strrchr(text, ':');
+    uint64_t number;
+
+    return port && port > text && weir__args_number(port + 1, &number) && number <= UINT16_MAX;
+}
+
+/* A name that is not localhost may mean any machine, whatever it looks like. */
+bool weir__connection_is_local(const char *address)
+{
+    struct in6_addr six;
+    struct in_addr four;
+    char host[HOST_BYTES];
+
+    split(address, host);
+    if (inet_pton(AF_INET, host, &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+    if (inet_pton(AF_INET6, host, &six) == 1) return IN6_IS_ADDR_LOOPBACK(&six);
+    return strcmp(host, "localhost") == 0;
+}
+
+/* Every address of this machine, and the ones that it alone has, are localhost to clients. */
+void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *address, const char *hub,
+                             const struct weir__rule *rule)
+{
+    char host[HOST_BYTES];
+    const char *port = split(address, host);
+    bool here = weir__connection_is_local(address) || strcmp(host, "0.0.0.0") == 0 ||
+                strcmp(host, "::") == 0;
+    bool six = strchr(host, ':') && !here;
+
+    snprintf(out, WEIR__CONNECTION_BYTES,
+             "Endpoint=sb://%s%s%s%s;SharedAccessKeyName=%s;SharedAccessKey=%s;"
+             "UseDevelopmentEmulator=true;%s%s%s",
+             six ? "[" : "", here ? "localhost" : host, six ? "]" : "",
+             strcmp(port, DEFAULT_PORT) == 0 ? "" : port, rule->name, rule->key[WEIR__KEY_PRIMARY],
+             hub ? "EntityPath=" : "", hub ? hub : "", hub ? ";" : "");
+}

@@ -1,0 +1,24 @@
+/* connection.h - connection strings, as Azure's clients take them. */
+#ifndef WEIR_CLI_CONNECTION_H
+#define WEIR_CLI_CONNECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "hub/access.h"
+
+#define WEIR__CONNECTION_BYTES 1280 /* of any, with its NUL */
+#define WEIR__CONNECTION_ADDRESS "127.0.0.1:5672"
+
+/* The string for plain AMQP at an address, with a rule's first key. hub is whose rule it is; NULL:
+ * the namespace's, which opens every hub. */
+void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *address, const char *hub,
+                             const struct weir__rule *);
+
+/* Whether it has the form "HOST:PORT", with a port of 0 to 65535. */
+bool weir__connection_is_address(const char *text);
+
+/* Whether only this machine can reach an address "HOST:PORT". */
+bool weir__connection_is_local(const char *address);
+
+#endif

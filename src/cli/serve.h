@@ -1,0 +1,61 @@
+/* serve.h - what the files of weir serve share.
+ *
+ *   serve.c         the command: options, and the order of things
+ *   serve_key.c     the first key, and where the well-known one may be used
+ *   serve_ports.c   certificates and ports, and what to do when one is taken
+ *   serve_ready.c   what is printed when clients can come */
+#ifndef WEIR_CLI_SERVE_H
+#define WEIR_CLI_SERVE_H
+
+#include "cli/args.h"
+#include "cli/wanted.h"
+#include "cli/warning.h"
+#include "io/tls.h"
+#include "server/server.h"
+
+#define WEIR__SERVE_AMQP "127.0.0.1:5672"
+#define WEIR__SERVE_AMQPS "127.0.0.1:5671"
+#define WEIR__SERVE_HTTP "127.0.0.1:5300"
+#define WEIR__SERVE_RULE "RootManageSharedAccessKey"
+#define WEIR__SERVE_DEVELOPMENT_KEY "SAS_KEY_VALUE"
+#define WEIR__SERVE_MEMORY_BYTES ((uint64_t)512 << 20)
+
+struct weir__serve_options {
+    struct weir__common common;
+    struct weir__args_list hubs;
+    const char *amqp, *amqps, *http, *https; /* all but amqp: NULL when there shall be none */
+    const char *certificate, *key, *authority, *client_ca, *config;
+    struct weir__args_number memory_max;
+    bool in_memory, json, trace, allow_development_key;
+    bool amqps_given, http_given; /* not the default: it must be had */
+};
+
+struct weir__serve {
+    struct weir__serve_options o;
+    struct weir__wanted wanted;
+    struct weir__warnings warnings;
+    struct weir__namespace *ns;
+    struct weir__tls_context *tls;
+    bool own_authority; /* that of the local authority */
+    struct weir__server *server;
+    struct weir__rule rule;                /* whose key clients are told */
+    char rule_hub[WEIR__HUB_NAME_MAX + 1]; /* "": it is the namespace's */
+    int64_t began_ns;
+};
+
+/* Makes the first rule of a folder without any, and chooses the one to tell clients. WEIR_EDENIED:
+ * the well-known key is good in this folder, and others could reach us. */
+int weir__serve_choose_key(struct weir__serve *, struct weir_error *);
+
+/* The certificate for amqps and https, if there is to be one. */
+int weir__serve_open_tls(struct weir__serve *, struct weir_error *);
+
+/* Listens. A default port that is taken is gone without and warned of, but for AMQP's. */
+int weir__serve_listen(struct weir__serve *, struct weir_error *);
+
+/* Says what to do about a port that is taken, and returns the exit code. */
+int weir__serve_port_taken(const struct weir_error *);
+
+void weir__serve_print_ready(const struct weir__serve *);
+
+#endif

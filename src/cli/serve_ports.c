@@ -1,0 +1,105 @@
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "cli/exit.h"
+#include "cli/serve.h"
+#include "cli/trust.h"
+#include "io/authority.h"
+
+/* ---- certificates ---- */
+
+/* The machine's own, which 'weir trust' makes known to clients. Without --amqps it is a courtesy:
+ * what goes wrong with it does not keep the server from starting. */
+static int use_authority(struct weir__serve *s, struct weir__authority *out, struct weir_error *err)
+{
+    struct weir__clock clock = weir__clock_system();
+    char dir[WEIR__AUTHORITY_PATH_MAX];
+    int rc = weir__trust_folder(s->o.authority, dir, err);
+
+    if (rc == 0) rc = weir__authority_ensure(out, dir, clock.wall_ms(clock.self), err);
+    s->own_authority = rc == 0;
+    if (rc == 0 || s->o.amqps_given || s->o.https) return rc;
+    weir__warn(&s->warnings, "no TLS: %.400s", err->text);
+    s->o.amqps = NULL;
+    return 0;
+}
+
+int weir__serve_open_tls(struct weir__serve *s, struct weir_error *err)
+{
+    struct weir__tls_options options = {.certificate_file = s->o.certificate,
+                                        .key_file = s->o.key,
+                                        .authorities_file = s->o.client_ca,
+                                        .ask_certificate = s->o.client_ca != NULL};
+    struct weir__authority authority;
+    int rc = 0;
+
+    if (!s->o.certificate != !s->o.key)
+        return weir__fail(err, WEIR_EINVAL, "--tls-certificate and --tls-key belong together");
+    if (!s->o.amqps && !s->o.https) return 0;
+    if (!s->o.certificate) {
+        rc = use_authority(s, &authority, err);
+        options.certificate_file = authority.certificate_file;
+        options.key_file = authority.key_file;
+    }
+    if (rc != 0 || (!s->o.amqps && !s->o.https)) return rc;
+    return weir__tls_context_new(&s->tls, &options, err);
+}
+
+/* ---- ports ---- */
+
+static bool is_about(const struct weir_error *err, const char *address)
+{
+    static const char before[] = "listening on ";
+    size_t len = strlen(address);
+
+    return strncmp(err->text, before, sizeof before - 1) == 0 &&
+           strncmp(err->text + sizeof before - 1, address, len) == 0 &&
+           err->text[sizeof before - 1 + len] == ':';
+}
+
+/* Whether the error is a default port that is taken: then it is gone without. */
+static bool do_without(struct weir__serve *s, const char **address, bool given,
+                       const struct weir_error *err)
+{
+    if (!*address || given || !is_about(err, *address)) return false;
+    weir__warn(&s->warnings, "%s; going on without it", err->text);
+    *address = NULL;
+    return true;
+}
+
+static void print_line(enum weir__level level, const char *room, const char *line, void *user)
+{
+    const struct weir__serve *s = user;
+
+    if (level >= WEIR__WARN || s->o.trace) weir__print_line(room, line);
+}
+
+int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
+{
+    for (;;) { /* at most once for each port that can be done without */
+        struct weir__server_options options = {.ns = s->ns,
+                                               .amqp = s->o.amqp,
+                                               .amqps = s->o.amqps,
+                                               .http = s->o.http,
+                                               .https = s->o.https,
+                                               .tls = s->tls,
+                                               .trace = s->o.trace,
+                                               .logger = {print_line, s}};
+        int rc = weir__server_start(&s->server, &options, err);
+
+        if (rc != WEIR_EEXIST) return rc;
+        if (!do_without(s, &s->o.amqps, s->o.amqps_given, err) &&
+            !do_without(s, &s->o.http, s->o.http_given, err))
+            return rc;
+    }
+}
+
+int weir__serve_port_taken(const struct weir_error *err)
+{
+    fprintf(stderr,
+            "weir: serve: %s%s; stop that process, or choose another port with --amqp, --amqps, "
+            "--http or --https, like --amqp 127.0.0.1:5673 (port 0 picks a free one): the "
+            "connection string that is printed then names it\n",
+            err->text, strstr(err->text, "beam.smp") ? " (RabbitMQ runs in beam.smp)" : "");
+    return WEIR__EXIT_FAILURE;
+}
