@@ -9,14 +9,10 @@
 
 #include "amqp/message.h"
 
-#define ORACLE(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) abort();                                                                 \
-    } while (0)
-
 #define SEQUENCE 0x0102030405060708
 #define TIME_MS 1700000000000
 #define OFFSET "1000000000012345"
+#define OFFSET_NUMBER 1000000000012345
 
 static bool same_bytes(struct weir__bytes a, struct weir__bytes b)
 {
@@ -157,7 +153,9 @@ static struct weir__bytes from_section(const struct weir__amqp_message *m, unsig
 /* Composed, a good event is a good event with our annotations and the rest as it was. */
 static void try_compose(struct weir__bytes b, const struct weir__amqp_message *m, bool deep)
 {
-    struct weir__amqp_stamp stamp = {SEQUENCE, TIME_MS, weir__bytes_of(OFFSET, 16), {0}, {0}};
+    struct weir__amqp_stamp stamp = {.sequence = SEQUENCE,
+                                     .enqueued_ms = TIME_MS,
+                                     .offset = OFFSET_NUMBER};
     struct weir__amqp_message composed;
     size_t room, len = 0;
     uint8_t *to;

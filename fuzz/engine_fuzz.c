@@ -11,11 +11,6 @@
 #include "amqp/engine.h"
 #include "amqp/frame.h"
 
-#define ORACLE(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) abort();                                                                 \
-    } while (0)
-
 #define THINGS_MAX 64
 #define BEFORE_TRUST_MAX 32768
 

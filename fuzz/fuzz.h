@@ -4,6 +4,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+
+/* What must hold whatever the bytes are. */
+#define ORACLE(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) abort();                                                                 \
+    } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *at, size_t len);
 

@@ -10,11 +10,6 @@
 #include "log/index.h"
 #include "support/simfs.h"
 
-#define ORACLE(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) abort();                                                                 \
-    } while (0)
-
 #define PARTITIONS 3u
 #define SEGMENT 7u
 #define BEHIND 1000000000100000u

@@ -19,11 +19,6 @@
 #include "support/history.h"
 #include "support/simfs.h"
 
-#define ORACLE(condition)                                                                          \
-    do {                                                                                           \
-        if (!(condition)) abort();                                                                 \
-    } while (0)
-
 #define PARTITIONS 3u
 #define HUB_ID 42u
 #define EDIT_HEAD 5u

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
-import { EventHubProducerClient } from "@azure/event-hubs";
-import { failure, once, Server } from "./server.mjs";
+import { EventHubConsumerClient } from "@azure/event-hubs";
+import { failure, once, receive, Server } from "./server.mjs";
 
 let server;
 before(async () => { server = await new Server().start(); });
@@ -18,11 +18,9 @@ function token(resource, seconds, key = "SAS_KEY_VALUE", rule = "RootManageShare
   return `SharedAccessSignature sr=${sr}&sig=${sig}&se=${se}&skn=${rule}`;
 }
 
-function withToken(text) {
-  const [endpoint] = server.connectionString.split(";");
-  return new EventHubProducerClient(
-    `${endpoint};SharedAccessSignature=${text};UseDevelopmentEmulator=true`, "eh1", once);
-}
+const withToken = (text) => server.producer("eh1", once, `SharedAccessSignature=${text}`);
+const withKey = (rule, key) =>
+  server.producer("eh1", once, `SharedAccessKeyName=${rule};SharedAccessKey=${key}`);
 
 async function refuses(client, text) {
   const error = await failure(client.sendBatch([{ body: 1 }]));
@@ -31,14 +29,16 @@ async function refuses(client, text) {
   await client.close();
 }
 
-test("a wrong key", () => {
-  const string = server.connectionString.replace("SAS_KEY_VALUE", "another");
-  return refuses(new EventHubProducerClient(string, "eh1", once), /InvalidSignature: The token has an invalid signature/);
-});
+test("a wrong key", () =>
+  refuses(withKey("RootManageSharedAccessKey", "another"), /InvalidSignature: The token has an invalid signature/));
 
-test("a rule that is not there", () => {
-  const string = server.connectionString.replace("RootManageSharedAccessKey", "Nobody");
-  return refuses(new EventHubProducerClient(string, "eh1", once), /InvalidSignature/);
+test("a rule that is not there", () => refuses(withKey("Nobody", "SAS_KEY_VALUE"), /InvalidSignature/));
+
+test("a wrong key learns nothing about a hub either", async () => {
+  const client = withKey("RootManageSharedAccessKey", "another");
+  assert.equal((await failure(client.getEventHubProperties())).code, "UnauthorizedError");
+  assert.equal((await failure(client.getPartitionProperties("0"))).code, "UnauthorizedError");
+  await client.close();
 });
 
 test("a token that has expired", () =>
@@ -58,6 +58,31 @@ test("a token of the whole namespace", async () => {
   const client = withToken(token("sb://localhost/", 600));
   await client.sendBatch([{ body: 1 }]);
   await client.close();
+});
+
+test("a reader with a wrong key, and one with an expired token", async () => {
+  for (const [credentials, text] of [
+    ["SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=another", /InvalidSignature/],
+    [`SharedAccessSignature=${token("sb://localhost/eh1", -10)}`, /ExpiredToken/],
+  ]) {
+    const client = new EventHubConsumerClient("$Default", server.string(credentials), "eh1", server.options());
+    const error = await failure(receive(client, 1, "0"));
+    assert.equal(error.code, "UnauthorizedError");
+    assert.match(error.message, text);
+    await client.close();
+  }
+});
+
+test("a hub that is not there: to send to, to receive from", async () => {
+  const producer = server.producer("nothing"), consumer = server.consumer("$Default", "nothing");
+  for (const attempt of [() => producer.sendBatch([{ body: 1 }]),
+    () => producer.createBatch({ partitionId: "0" }), () => receive(consumer, 1, "0")]) {
+    const error = await failure(attempt());
+    assert.equal(error.code, "MessagingEntityNotFoundError");
+    assert.match(error.message, /The messaging entity 'sb:\/\/.*\/nothing' could not be found/);
+  }
+  await producer.close();
+  await consumer.close();
 });
 
 test("a link ends with its token", async () => {

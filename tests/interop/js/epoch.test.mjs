@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { earliestEventPosition } from "@azure/event-hubs";
-import { Server } from "./server.mjs";
+import { receive, Server } from "./server.mjs";
 
 let server, producer, partition = 0;
 before(async () => {
@@ -106,4 +106,24 @@ test("a place that was left is free", () =>
     assert.equal(await first.running, true);
     await first.subscription.close();
     assert.equal(await add(1).running, true);
+  }));
+
+test("a place of another group or partition is another place", () =>
+  scene(async (add) => {
+    assert.equal(await add(5).running, true);
+    const other = server.consumer("$Default");
+    const got = await receive(other, 1, String(partition - 1), { startPosition: earliestEventPosition });
+    assert.equal(got.length, 1);
+    await other.close();
+  }));
+
+test("who was pushed out by an epoch can come back with a higher one", () =>
+  scene(async (add) => {
+    const first = add(1);
+    assert.equal(await first.running, true);
+    const second = add(2);
+    assert.equal(await second.running, true);
+    assert.equal((await first.failed).code, "ReceiverDisconnectedError");
+    assert.equal(await add(3).running, true);
+    assert.equal((await second.failed).code, "ReceiverDisconnectedError");
   }));

@@ -21,6 +21,14 @@ test("a hub says what it is", async () => {
   assert.deepEqual(await producer.getPartitionIds(), ["0", "1", "2", "3"]);
 });
 
+test("a consumer is told the same", async () => {
+  const consumer = server.consumer("cg1");
+  assert.deepEqual(await consumer.getEventHubProperties(), await producer.getEventHubProperties());
+  assert.deepEqual(await consumer.getPartitionIds(), ["0", "1", "2", "3"]);
+  assert.deepEqual(await consumer.getPartitionProperties("3"), await producer.getPartitionProperties("3"));
+  await consumer.close();
+});
+
 test("an empty partition, then one with events", async () => {
   let p = await producer.getPartitionProperties("2");
   assert.equal(p.isEmpty, true);

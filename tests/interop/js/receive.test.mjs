@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { earliestEventPosition, latestEventPosition } from "@azure/event-hubs";
-import { failure, receive, Server } from "./server.mjs";
+import { failure, receive, Server, until } from "./server.mjs";
 
 const COUNT = 10;
 let server, producer, consumer, events;
@@ -36,25 +36,58 @@ test("at a sequence number", () => startsAt({ sequenceNumber: 3, isInclusive: tr
 test("behind sequence number -1", () => startsAt({ sequenceNumber: -1 }, 0));
 test("behind an offset", () => startsAt({ offset: events[4].offset }, 5));
 test("at an offset", () => startsAt({ offset: events[4].offset, isInclusive: true }, 4));
+test("behind offset -1, and at it", async () => {
+  await startsAt({ offset: "-1" }, 0);
+  await startsAt({ offset: "-1", isInclusive: true }, 0);
+});
+test("at sequence number 0, and behind it", async () => {
+  await startsAt({ sequenceNumber: 0, isInclusive: true }, 0);
+  await startsAt({ sequenceNumber: 0 }, 1);
+});
+test("at the last", async () => {
+  await startsAt({ sequenceNumber: COUNT - 1, isInclusive: true }, COUNT - 1);
+  await startsAt({ offset: events[COUNT - 1].offset, isInclusive: true }, COUNT - 1);
+});
 test("behind a time", () => startsAt({ enqueuedOn: events[5].enqueuedTimeUtc }, 6));
+test("behind a time between two", () => startsAt({ enqueuedOn: events[5].enqueuedTimeUtc.getTime() - 1 }, 5));
 test("before all times", () => startsAt({ enqueuedOn: 1 }, 0));
 
-test("from the latest: only what comes after", async () => {
+// What there is nothing behind: the next event to come is the first.
+for (const [name, position] of Object.entries({
+  "the last sequence number": (last) => ({ sequenceNumber: last.lastEnqueuedSequenceNumber }),
+  "the last offset": (last) => ({ offset: last.lastEnqueuedOffset }),
+  "the last time": (last) => ({ enqueuedOn: last.lastEnqueuedOnUtc }),
+  "a time to come": () => ({ enqueuedOn: Date.now() + 3600000 }),
+  "the latest": () => latestEventPosition,
+}))
+  test(`behind ${name}: only what comes after`, async () => {
+    const other = server.consumer(), got = [];
+    await producer.sendBatch([{ body: "old" }], { partitionId: "1" });
+    const startPosition = position(await producer.getPartitionProperties("1"));
+    let ready;
+    const attached = new Promise((resolve) => { ready = resolve; });
+    const subscription = other.subscribe("1", {
+      // The first call, empty after a second, means that the link is there.
+      processEvents: async (list) => { got.push(...list); ready(); },
+      processError: async (error) => { throw error; },
+    }, { startPosition, maxWaitTimeInSeconds: 1 });
+    await attached;
+    assert.equal(got.length, 0);
+    await producer.sendBatch([{ body: "new" }], { partitionId: "1" });
+    await until(() => got.length > 0);
+    assert.deepEqual(bodies(got), ["new"]);
+    await subscription.close();
+    await other.close();
+  });
+
+test("each partition from a position of its own", async () => {
   const other = server.consumer();
-  const got = [];
-  let ready;
-  const attached = new Promise((resolve) => { ready = resolve; });
-  const subscription = other.subscribe("1", {
-    // The first call, empty after a second, means that the link is there.
-    processEvents: async (list) => { got.push(...list); ready(); },
-    processError: async (error) => { throw error; },
-  }, { startPosition: latestEventPosition, maxWaitTimeInSeconds: 1 });
-  await attached;
-  assert.equal(got.length, 0);
-  await producer.sendBatch([{ body: "new" }], { partitionId: "1" });
-  while (got.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-  assert.deepEqual(bodies(got), ["new"]);
-  await subscription.close();
+  await producer.sendBatch([{ body: "a" }, { body: "b" }, { body: "c" }], { partitionId: "2" });
+  const got = await receive(other, 2 + COUNT - 8, undefined, { startPosition: {
+    0: { sequenceNumber: 7 }, 1: latestEventPosition, 2: { sequenceNumber: 1, isInclusive: true },
+    3: latestEventPosition } });
+  const of = (id) => bodies(got.filter((e) => e.partition === id));
+  assert.deepEqual([of("0"), of("2")], [from(8), ["b", "c"]]);
   await other.close();
 });
 
@@ -77,11 +110,20 @@ test("the newest is told with every event when asked for", async () => {
   assert.ok(Math.abs(Date.now() - told.retrievedOn.getTime()) < 60000);
 });
 
+test("the newest is not told when nobody asks", async () => {
+  const [event] = await receive(consumer, 1, "0", { startPosition: earliestEventPosition });
+  assert.equal(event.context.lastEnqueuedEventProperties, undefined);
+  assert.equal(event.getRawAmqpMessage().deliveryAnnotations, undefined);
+});
+
 test("all partitions at once, balanced by the client itself", async () => {
   const other = server.consumer("$Default");
   for (const partitionId of ["1", "2", "3"])
     await producer.sendBatch([{ body: `p${partitionId}` }], { partitionId });
-  const got = await receive(other, COUNT + 4, undefined, { startPosition: earliestEventPosition });
+  const all = await Promise.all(["0", "1", "2", "3"].map((id) => producer.getPartitionProperties(id)));
+  const count = all.reduce((sum, p) => sum + p.lastEnqueuedSequenceNumber + 1, 0);
+  const got = await receive(other, count, undefined, { startPosition: earliestEventPosition });
+  assert.equal(got.length, count);
   assert.deepEqual([...new Set(got.map((e) => e.partition))].sort(), ["0", "1", "2", "3"]);
   await other.close();
 });

@@ -1,14 +1,26 @@
-// server.mjs - weir serve as a child process, and clients for it.
+// server.mjs - weir serve as a child process, and clients for it. With WEIR_TEST_TLS=1 every client
+// comes with TLS, as it does out of the box: so each test can be run both ways.
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { EventHubConsumerClient, EventHubProducerClient } from "@azure/event-hubs";
+import { EventHubBufferedProducerClient, EventHubConsumerClient, EventHubProducerClient } from "@azure/event-hubs";
 
 const READY_MS = 20000;
+const scratch = process.env.TMPDIR ?? tmpdir();
+const { WEIR_TEST_CERTIFICATE: certificate, WEIR_TEST_KEY: key } = process.env;
+
+export const withTls = process.env.WEIR_TEST_TLS === "1";
 
 // What a failure costs: no retries, which would wait half a minute each.
 export const once = { retryOptions: { maxRetries: 0, timeoutInMs: 10000 } };
+
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// Waits for something to become true; the time-out of the test is the limit.
+export async function until(what) {
+  while (!(await what())) await pause(10);
+}
 
 function firstLine(child) {
   return new Promise((resolve, reject) => {
@@ -29,26 +41,31 @@ function firstLine(child) {
 
 // A server on free ports, or on those that it had before; its folder stays over restarts.
 export class Server {
-  constructor(hubs = ["eh1:4:cg1"], amqp = "127.0.0.1:0") {
+  constructor(hubs = ["eh1:4:cg1"], tls = withTls) {
     this.hubs = hubs;
+    this.tls = tls;
     this.more = []; // other options
-    this.amqp = amqp;
+    this.amqp = this.amqps = "127.0.0.1:0";
     process.once("exit", () => this.child?.kill("SIGKILL")); // whatever became of the test
-    this.data = mkdtempSync(join(process.env.TMPDIR ?? tmpdir(), "weir-js-"));
+    this.data = mkdtempSync(join(scratch, "weir-js-"));
   }
 
   async start() {
     const hubs = this.hubs.flatMap((hub) => ["--hub", hub]);
-    const args = ["serve", "--data", this.data, "--json", "--amqp", this.amqp];
-    this.child = spawn(process.env.WEIR ?? "weir", [...args, "--http", "127.0.0.1:0", ...hubs, ...this.more], {
-      stdio: ["ignore", "pipe", "inherit"],
+    const own = ["--amqps", this.amqps, "--tls-certificate", certificate, "--tls-key", key];
+    const tls = this.tls ? own : this.more.includes("--amqps") ? [] : ["--amqps", "off"];
+    this.child = spawn(process.env.WEIR ?? "weir", ["serve", "--data", this.data, "--json",
+      "--amqp", this.amqp, "--http", "127.0.0.1:0", ...tls, ...hubs, ...this.more], {
+      stdio: ["ignore", "pipe", "pipe"], // its own, so that nobody waits for it when the test has died
     });
+    this.child.stderr.pipe(process.stderr);
+    appendFileSync(join(scratch, "servers"), `${this.child.pid}\n`);
     this.exited = new Promise((resolve) =>
       this.child.on("exit", (code, signal) => resolve(code ?? signal)),
     );
     this.ready = await firstLine(this.child);
     this.amqp = this.ready.amqp;
-    this.connectionString = this.ready.connection_string;
+    if (this.tls) this.amqps = this.ready.amqps;
     return this;
   }
 
@@ -66,12 +83,42 @@ export class Server {
     rmSync(this.data, { recursive: true, force: true });
   }
 
-  producer(hub = "eh1", options = once) {
-    return new EventHubProducerClient(this.connectionString, hub, options);
+  // Where clients go: the port, or the one of something between.
+  get port() {
+    return this.detour ?? Number((this.tls ? this.amqps : this.amqp).split(":")[1]);
   }
 
-  consumer(group = "$Default", hub = "eh1", options = once) {
-    return new EventHubConsumerClient(group, this.connectionString, hub, options);
+  // What weir serve printed, or the same with other credentials.
+  string(credentials) {
+    const mine = credentials ??
+      "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE";
+    if (this.tls) return `Endpoint=sb://localhost/;${mine}`;
+    if (!credentials && !this.detour) return this.ready.connection_string;
+    return `Endpoint=sb://localhost:${this.port};${mine};UseDevelopmentEmulator=true`;
+  }
+
+  // TLS goes to 5671 unless it is told another place.
+  options(options = once) {
+    return this.tls ? { ...options, customEndpointAddress: `sb://localhost:${this.port}` } : options;
+  }
+
+  producer(hub = "eh1", options = once, credentials = undefined) {
+    return new EventHubProducerClient(this.string(credentials), hub, this.options(options));
+  }
+
+  buffered(hub, options) {
+    return new EventHubBufferedProducerClient(this.string(), hub, this.options(options));
+  }
+
+  consumer(group = "$Default", hub = "eh1", options = once, store = undefined) {
+    const last = store ? [store, this.options(options)] : [this.options(options)];
+    return new EventHubConsumerClient(group, this.string(), hub, ...last);
+  }
+
+  // The same for rhea.
+  road() {
+    const road = { host: "localhost", port: this.port, reconnect: false };
+    return this.tls ? { ...road, transport: "tls", servername: "localhost" } : road;
   }
 }
 
