@@ -217,6 +217,7 @@ static void on_poll_closed(uv_handle_t *h)
 static void dispose(struct weir__tcp *c)
 {
     struct weir_error why = {.code = c->code};
+    bool in_tls = c->tls != NULL;
 
     snprintf(why.text, sizeof why.text, "%s", c->why ? c->why : weir_error_text(c->code));
     weir__loop_unpost(c->loop, &c->work);
@@ -229,7 +230,8 @@ static void dispose(struct weir__tcp *c)
     if (c->fd >= 0) close(c->fd);
     c->calls->closed(c->owner, &why);
     if (c->listener && c->calls == &nobody &&
-        (c->code == WEIR_EDENIED || c->code == WEIR_ETIMEDOUT))
+        (c->code == WEIR_EDENIED || c->code == WEIR_ETIMEDOUT ||
+         (c->code == WEIR_EUNREACHABLE && in_tls)))
         weir__listener_failed(c->listener, c->peer, &why);
     if (c->listener) weir__listener_gone(c->listener);
     free(c->why);

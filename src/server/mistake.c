@@ -113,9 +113,13 @@ static bool is_distrust(const char *text)
 void weir__mistake_failed(void *user, const char *peer, const struct weir_error *why)
 {
     struct weir__server *s = user;
+    const char *guess = "";
 
-    weir__log_line(&s->logger, WEIR__WARN, "server", "%s: %s%s", peer, why->text,
-                   is_distrust(why->text) ? ": the client does not trust the certificate of this "
-                                            "server; weir trust says how it can"
-                                          : "");
+    if (is_distrust(why->text))
+        guess = ": the client does not trust the certificate of this server; weir trust says how "
+                "it can";
+    else if (why->code == WEIR_EUNREACHABLE) /* its last word may be lost with the connection */
+        guess = ": perhaps it does not trust the certificate of this server; weir trust says how "
+                "it can";
+    weir__log_line(&s->logger, WEIR__WARN, "server", "%s: %s%s", peer, why->text, guess);
 }

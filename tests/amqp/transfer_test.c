@@ -104,7 +104,7 @@ static void a_whole_message_leaves_room_for_others(void **state)
 
     (void)state;
     for (int i = 1; i < 6; i++) {
-        t.name = weir__bytes_of("abcdef" + i, 1);
+        t.name = weir__bytes_of(&"abcdef"[i], 1);
         assert_int_equal(weir__amqp_attach(session, &t, &links[i], NULL), 0);
     }
     settle_down(&p);

@@ -11,6 +11,7 @@ fail() { echo "http.sh: $*"; cat body err; exit 1; }
 
 # start ARGS...: a server in the background, ready when this returns; at is where it speaks HTTP.
 start() {
+    : >out
     "$WEIR" serve --json --amqp 127.0.0.1:0 --amqps off "$@" >out 2>err &
     server=$!
     for _ in $(seq 200); do

@@ -64,7 +64,7 @@ logged "speaks AMQP 0-9-1 without TLS"
 # ---- the local authority ----
 curl -sS -m 10 "https://localhost:$amqps/" >said 2>&1 && fail "curl trusts everybody"
 said "unable to get local issuer certificate"
-logged "the client does not trust the certificate of this server; weir trust says how it can"
+logged "does not trust the certificate of this server; weir trust says how it can"
 timeout 10 openssl s_client -brief -verify_return_error -CAfile "$ca" -verify_hostname localhost \
     -connect "127.0.0.1:$amqps" </dev/null >said 2>&1 || fail "openssl does not trust localhost"
 said "Verification: OK"

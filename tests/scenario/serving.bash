@@ -11,6 +11,7 @@ trap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT
 
 # start ARGS...: a server in the background, ready when this returns.
 start() {
+    : >out
     "$WEIR" serve "$@" >out 2>err &
     server=$!
     for _ in $(seq 400); do
