@@ -213,19 +213,20 @@ static void accept_run(struct weir__publish *p, uint32_t *first, uint32_t last)
     *first = last + 1;
 }
 
-/* The error of a batch; code 0: it is on disk. */
-static void judge(struct news *news, uint64_t number, struct weir__refusal *out)
+/* Whether a batch failed, and why. */
+static bool has_failed(struct news *news, uint64_t number, struct weir__refusal *out)
 {
     struct weir__publish_failure *f = news->failures;
 
-    *out = (struct weir__refusal){{0}, NULL};
     if (f && f->number == number) {
-        out->why = f->why;
+        *out = (struct weir__refusal){f->why, NULL};
         news->failures = f->next;
         free(f);
-    } else if (number >= news->lost_from) {
-        out->why.code = WEIR_EUNKNOWN;
+        return true;
     }
+    if (number < news->lost_from) return false;
+    *out = (struct weir__refusal){{.code = WEIR_EUNKNOWN}, NULL};
+    return true;
 }
 
 /* One outcome for every run of deliveries that follow one another. */
@@ -233,19 +234,19 @@ static void settle_lane(struct weir__publish *p, struct news *news)
 {
     struct weir__connection *c = p->duty->connection;
     uint32_t first = 0, last = first - 1;
-    struct weir__refusal r = {{0}, NULL};
+    struct weir__refusal r;
 
     for (; p->settled != news->done; p->settled++) {
         const struct weir__publish_item *item = item_at(p, p->settled);
-        if (news->failures || news->lost_from != UINT64_MAX) judge(news, p->settled, &r);
+        bool failed = has_failed(news, p->settled, &r);
         forget(c, item);
         if (!p->duty->link || item->bytes & SETTLED_BIT) continue;
-        if (r.why.code != 0 || item->delivery != last + 1) {
+        if (failed || item->delivery != last + 1) {
             accept_run(p, &first, last);
             first = item->delivery;
         }
         last = item->delivery;
-        if (r.why.code == 0) continue;
+        if (!failed) continue;
         weir__sender_reject(p->duty->link, item->delivery, &r);
         first = last + 1;
     }
@@ -256,12 +257,12 @@ bool weir__publish_take_done(struct weir__connection *c)
 {
     struct weir__publish *p;
     struct news news;
-    bool any = false;
+    bool busy = c->batches > 0;
 
-    for (; (p = take_lane(c, &news)); any = true) {
+    while ((p = take_lane(c, &news))) {
         settle_lane(p, &news);
         if (p->settled == p->put) weir__sender_drained(p->duty);
     }
     report(c);
-    return any && c->batches == 0;
+    return busy && c->batches == 0;
 }
