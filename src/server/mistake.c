@@ -121,5 +121,7 @@ void weir__mistake_failed(void *user, const char *peer, const struct weir_error 
     else if (why->code == WEIR_EUNREACHABLE) /* its last word may be lost with the connection */
         guess = ": perhaps it does not trust the certificate of this server; weir trust says how "
                 "it can";
-    weir__log_line(&s->logger, WEIR__WARN, "server", "%s: %s%s", peer, why->text, guess);
+    if (strncmp(why->text, peer, strlen(peer)) == 0) peer = NULL; /* the road says so itself */
+    weir__log_line(&s->logger, WEIR__WARN, "server", "%s%s%s%s", peer ? peer : "", peer ? ": " : "",
+                   why->text, guess);
 }
