@@ -1,6 +1,7 @@
 #include "cli/home.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/exit.h"
 
@@ -29,6 +30,27 @@ int weir__home_open(struct weir **out, const char *data, bool must_exist)
 
     if (rc == WEIR_ENOTFOUND) return weir__home_missing(data);
     return rc == 0 ? 0 : weir__exit_error(rc, &err, "data folder");
+}
+
+const char *weir__home_connect(const struct weir__common *common, const char *connect)
+{
+    const char *text = getenv("WEIR_CONNECT");
+
+    if (connect) return connect;
+    return !common->data_given && text && *text ? text : NULL;
+}
+
+int weir__home_reach(struct weir **out, const char *connect, const char *data)
+{
+    struct weir_options options = {.size = sizeof options, .log = print_line};
+    struct weir_error err;
+    int rc;
+
+    if (!connect) return weir__home_open(out, data, true);
+    rc = weir_open(out, connect, &options, &err);
+    if (rc == 0) return 0;
+    weir__exit_error(rc, &err, "--connect");
+    return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
 }
 
 int weir__home_close(struct weir *w, int code)

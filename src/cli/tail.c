@@ -22,12 +22,14 @@
 
 struct tail_options {
     struct weir__common common;
-    const char *from, *group;
+    const char *from, *group, *connect;
     struct weir__args_number partition, count, timeout;
     bool until_end, json;
 };
 
 static const struct weir__args_row tail_rows[] = {
+    {"connect", WEIR__ARGS_TEXT, offsetof(struct tail_options, connect), "CONNSTR",
+     "read from a server, or from Azure, instead of a folder (or WEIR_CONNECT)"},
     {"from", WEIR__ARGS_TEXT, offsetof(struct tail_options, from), "WHERE",
      "earliest (default), latest, offset:X, sequence:N, time:T"},
     {"partition", WEIR__ARGS_NUMBER, offsetof(struct tail_options, partition), "N",
@@ -93,7 +95,8 @@ static int fill(struct tailing *t, struct stream *s, int64_t timeout_ms)
                 s->got.missed);
     if (rc == WEIR_ECORRUPT) return pass_damage(t, s);
     if (rc == WEIR_ECANCELED) return 0;
-    if (rc == WEIR_ETIMEDOUT) s->done = t->options->until_end;
+    /* In a folder there is nothing more; over a connection it may be under way. */
+    if (rc == WEIR_ETIMEDOUT) s->done = t->options->until_end && !t->options->connect;
     if (rc == 0 && s->got.events[0].sequence >= s->end) s->done = true;
     if (s->done) s->got.count = 0;
     return rc == WEIR_ETIMEDOUT ? 0 : rc;
@@ -111,7 +114,7 @@ static void print_next(struct tailing *t, struct stream *s)
     }
     t->left--;
     s->next++;
-    if (peek(s) && peek(s)->sequence >= s->end) {
+    if (e->sequence + 1 >= s->end) {
         s->done = true;
         s->got.count = 0;
     }
@@ -214,6 +217,17 @@ static void hold_in_range(struct weir_position *p, const struct weir_partition_i
         *p = (struct weir_position){.from = WEIR_FROM_LATEST};
 }
 
+/* Whether there is nothing between a position and the present end. */
+static bool is_at_end(const struct weir_position *p, const struct weir_partition_info *info)
+{
+    uint64_t value = (uint64_t)p->value + p->after;
+
+    if (info->begin_sequence == info->next_sequence || p->from == WEIR_FROM_LATEST) return true;
+    if (p->from == WEIR_FROM_SEQUENCE) return value >= info->next_sequence;
+    if (p->from == WEIR_FROM_OFFSET) return value > info->last_offset;
+    return p->from == WEIR_FROM_TIME && (int64_t)value > info->last_time_ms;
+}
+
 static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint32_t partition,
                        struct weir_position position)
 {
@@ -225,6 +239,7 @@ static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint
     if (rc != 0) return rc;
     if (t->count > 1) hold_in_range(&position, &info);
     s->end = t->options->until_end ? info.next_sequence : UINT64_MAX;
+    s->done = t->options->until_end && is_at_end(&position, &info);
     options.position = position;
     options.name = "weir tail";
     options.bytes_max = MEMORY_BYTES / t->count;
@@ -283,7 +298,8 @@ static int run_tail(const struct weir__command *self, int argc, char **argv)
         return weir__exit_usage(self->name, "--from '%s' is not a position", o.from);
     if (o.partition.value > UINT32_MAX)
         return weir__exit_usage(self->name, "--partition is too large");
-    code = weir__home_open(&w, o.common.data, true);
+    o.connect = weir__home_connect(&o.common, o.connect);
+    code = weir__home_reach(&w, o.connect, o.common.data);
     if (code != 0) return code;
     return weir__home_close(w, tail_hub(w, &o, position));
 }
