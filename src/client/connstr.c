@@ -220,6 +220,7 @@ int weir__connstr_parse(struct weir__connstr *c, const char *text, struct weir_e
     rc = check(c, err);
     if (rc != 0) return rc;
     len = strlen(c->address);
-    if (c->address[len - 1] == ':') strcpy(c->address + len, c->plain ? PORT_PLAIN : PORT_TLS);
+    if (c->address[len - 1] == ':')
+        snprintf(c->address + len, sizeof c->address - len, "%s", c->plain ? PORT_PLAIN : PORT_TLS);
     return 0;
 }

@@ -322,10 +322,10 @@ void weir__wire_connect(struct weir__wire *);    /* unless it is there or on its
 void weir__wire_write_soon(struct weir__wire *); /* there is something to write */
 void weir__wire_advance_all(struct weir__wire *);
 void weir__wire_break(struct weir__wire *, const char *why); /* this connection is of no use */
-void weir__wire_do_close(void *wire);                        /* and its timers and posts: */
-void weir__wire_do_retry(void *wire);
-void weir__wire_do_tick(void *wire);
-void weir__wire_do_work(void *wire);
+void weir__wire_do_close(void *arg);                         /* and its timers and posts: */
+void weir__wire_do_retry(void *arg);
+void weir__wire_do_tick(void *arg);
+void weir__wire_do_work(void *arg);
 
 /* Any thread: a call has waited in vain; says why there is no connection. */
 int weir__wire_late(struct weir__wire *, struct weir_error *);

@@ -204,5 +204,8 @@ void weir__wire_claims_lost(struct weir__wire *w)
 
 void weir__wire_claims_free(struct weir__wire *w)
 {
-    while (w->claims) free_claim(w->claims);
+    for (struct weir__wire_claim *c = w->claims, *next; c; c = next) {
+        next = c->next;
+        free_claim(c);
+    }
 }

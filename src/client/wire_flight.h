@@ -50,6 +50,6 @@ struct weir__wire_sender {
 void weir__wire_flight_out(struct weir__wire_sender *, struct weir__wire_flight *);
 
 extern const struct weir__wire_link_calls weir__wire_sender_calls;
-void weir__wire_sender_patience(void *sender); /* its timer's */
+void weir__wire_sender_patience(void *arg); /* its timer's */
 
 #endif

@@ -105,7 +105,7 @@ static int take_envelope(struct weir__batch *b, struct weir__bytes payload, stru
     if (span->end) annotations = weir__bytes_of(payload.at + span->value, span->end - span->value);
     rc = find_key(b, annotations, err);
     if (rc != 0) return rc;
-    for (end = first = walk.rest.at;; end = walk.rest.at) {
+    for (first = walk.rest.at;;) {
         if (b->count) b->count += weir__amqp_batch_pass(&walk); /* the first may have the key */
         end = walk.rest.at;
         rc = weir__amqp_batch_next(&walk, &event, err);

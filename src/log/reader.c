@@ -357,26 +357,26 @@ static int read_run(struct weir__log_reader *r, const struct plan *p, uint32_t f
     return 0;
 }
 
-/* The disk does not give the whole run: each of its batches alone. One that it refuses reads as
- * zeros, so that it counts as damaged and its neighbours are served. */
-static void read_singly(struct weir__log_reader *r, const struct plan *p, uint32_t first,
-                        uint32_t last)
+/* The disk does not give a run as a whole: as many of its batches as it gives one by one. The first
+ * one's failure is told, and where it lies: whoever asks again will be told again, until the disk
+ * gives it or the reader is moved behind it. */
+static int read_singly(struct weir__log_reader *r, struct plan *p, uint32_t first, uint32_t last,
+                       struct weir_error *err)
 {
-    const struct weir__log *log = r->log;
-    struct weir_error err;
+    const struct weir__index_entry *e = entry_of(r, r->at + first);
+    uint32_t i = first;
+    int rc = 0;
 
-    for (uint32_t i = first; i <= last; i++) {
-        const struct weir__index_entry *e = entry_of(r, r->at + i);
-        int rc = read_run(r, p, i, i, &err);
-
-        if (rc == 0) continue;
-        weir__log_line(&log->o.logger, WEIR__ERROR, "log", "damage file=%s/%s byte=%" PRIu64 ": %s",
-                       log->dir, p->segment->name, e->position - p->segment->h.base, err.text);
-        memset(r->buffer + p->place[i], 0, end_of(e) - e->position);
-    }
+    while (i <= last && (rc = read_run(r, p, i, i, i == 0 ? err : NULL)) == 0) i++;
+    p->count = rc == 0 ? p->count : i;
+    if (rc == 0 || i > 0) return 0;
+    return weir__wrap(err, rc,
+                      "byte %" PRIu64 ", events %" PRIu64 " to %" PRIu64 " of partition %u",
+                      e->position - p->segment->h.base, e->sequence, e->sequence + e->count - 1,
+                      r->partition);
 }
 
-static int read_file(struct weir__log_reader *r, const struct plan *p, struct weir_error *err)
+static int read_file(struct weir__log_reader *r, struct plan *p, struct weir_error *err)
 {
     uint32_t first = 0;
 
@@ -391,10 +391,8 @@ static int read_file(struct weir__log_reader *r, const struct plan *p, struct we
                                           entry_of(r, r->at + last + 1)->position - e->position)
             last++;
         rc = read_run(r, p, first, last, err);
-        if (rc == WEIR_EIO)
-            read_singly(r, p, first, last);
-        else if (rc != 0)
-            return rc;
+        if (rc == WEIR_EIO) rc = read_singly(r, p, first, last, err);
+        if (rc != 0) return rc;
         first = last + 1;
     }
     return 0;
