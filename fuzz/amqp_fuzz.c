@@ -102,7 +102,7 @@ static bool slow_scan(struct weir__bytes b, uint32_t *data_sections)
         kind = kinds[code - 0x70];
         if ((kind == 'l' && v.type != WEIR__AMQP_LIST) ||
             (kind == 'm' && v.type != WEIR__AMQP_MAP) ||
-            (kind == 'b' && v.type != WEIR__AMQP_BINARY))
+            (kind == 'b' && v.type != WEIR__AMQP_BINARY && v.type != WEIR__AMQP_NULL))
             return false;
         if (code < last || (code == last && code != 0x75 && code != 0x76)) return false;
         if (last >= 0x75 && last <= 0x77 && code != last && code != 0x78) return false;

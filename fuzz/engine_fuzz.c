@@ -13,6 +13,7 @@
 
 #define THINGS_MAX 64
 #define BEFORE_TRUST_MAX 32768
+#define BEGUN_BEFORE_TRUST_MAX 8
 
 struct program {
     const uint8_t *at, *end;
@@ -244,11 +245,13 @@ static void attach_some(struct world *w, struct program *p)
     if (s && w->link_count < THINGS_MAX && weir__amqp_attach(s, &t, &l, NULL) == 0) add_link(w, l);
 }
 
+/* Nobody begins many sessions by himself with a peer he does not trust; the limit is for the peer. */
 static void begin_some(struct world *w)
 {
+    uint32_t most = w->trusted ? THINGS_MAX : BEGUN_BEFORE_TRUST_MAX;
     struct weir__amqp_session *s;
 
-    if (w->session_count < THINGS_MAX && weir__amqp_begin(w->e, &s, NULL) == 0) add_session(w, s);
+    if (w->session_count < most && weir__amqp_begin(w->e, &s, NULL) == 0) add_session(w, s);
 }
 
 static void command_link(struct world *w, struct program *p, uint8_t op)
