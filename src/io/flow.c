@@ -104,6 +104,7 @@ static bool write_once(struct weir__tcp *c)
     flow = c->tls ? weir__tls_write(c->tls, out, &put, &err) : socket_write(c, out, &put, &err);
     if (flow == WEIR__FLOW_FAILED || flow == WEIR__FLOW_ENDED) {
         if (flow == WEIR__FLOW_ENDED) weir__fail(&err, WEIR_EUNREACHABLE, "write: the peer left");
+        if (!c->listener) weir__tcp_read(c); /* what it said before that */
         weir__tcp_fail_by(c, &err);
         return false;
     }

@@ -46,6 +46,8 @@ void weir__loop_leave(struct weir__loop *, struct weir__resident *);
 int weir__address_split(const char *address, char host[WEIR__HOST_MAX], char port[WEIR__PORT_MAX],
                         struct weir_error *);
 void weir__address_format(const struct sockaddr *, char to[WEIR__TCP_ADDRESS_MAX]);
+/* Whether both ends of a socket have one address, and so are on this machine. */
+bool weir__address_shared(int fd);
 
 /* bind.c: every address of a host is listened on. The name and the port are those of the first. On
  * failure there are none. */

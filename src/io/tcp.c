@@ -283,6 +283,15 @@ static bool socket_failed(struct weir__tcp *c)
     return errnum != 0;
 }
 
+/* Whether an error is found by reading, behind what came before it. Who has dialled wants to know
+ * all that the peer had to say: on a busy machine an answer and the end of the road are seen at the
+ * same time. Who was called drops it: a peer that is gone will ask again, and should not find that
+ * its old words have come in behind its new ones. */
+static bool reads_to_the_end(const struct weir__tcp *c)
+{
+    return !c->listener && c->state == WEIR__TCP_OPEN && !c->paused && !c->ended;
+}
+
 static void on_event(uv_poll_t *p, int status, int events)
 {
     struct weir__tcp *c = p->data;
@@ -291,7 +300,7 @@ static void on_event(uv_poll_t *p, int status, int events)
     weir__tcp_visit(c);
     if (status < 0) { /* libuv has stopped watching */
         c->events = 0;
-        if (socket_failed(c)) return;
+        if (!reads_to_the_end(c) && socket_failed(c)) return;
         events = UV_READABLE | UV_WRITABLE;
     }
     if (events & UV_DISCONNECT) c->hung_up = true;
@@ -302,12 +311,28 @@ static void on_event(uv_poll_t *p, int status, int events)
     if (c->state != WEIR__TCP_CLOSED && (events & ~wanted_events(c))) wait_for(c, wanted_events(c));
 }
 
+/* There is no road between two ends on one machine, so none that could be congested. Linux's BBR,
+ * where it is the default, paces such a connection all the same, with a timer for every few
+ * packets; reno, which every Linux has, sends until the peer's window is full. */
+static void spare_pacing(struct weir__tcp *c)
+{
+#ifdef TCP_CONGESTION
+    static const char plain[] = "reno";
+
+    if (weir__address_shared(c->fd))
+        setsockopt(c->fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+#else
+    (void)c;
+#endif
+}
+
 static void set_options(struct weir__tcp *c)
 {
     int on = 1, dead_s = (int)(c->limits.dead_ms / 1000), probe_s = dead_s / 3;
     unsigned dead_ms = c->limits.dead_ms, stall_ms = c->limits.stall_ms;
 
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    spare_pacing(c);
     if (dead_ms == WEIR__TCP_NEVER) return;
     if (dead_s < 1) dead_s = 1;
     if (probe_s < 1) probe_s = 1;

@@ -270,23 +270,107 @@ static void verifies_whom_it_calls(void **state)
     weir__tls_context_free(serving);
 }
 
+/* A loop that is kept from looking, as by a busy machine. */
+struct hold {
+    struct weir__post post;
+    struct caller *caller;
+    bool writes; /* the caller has something to say just then */
+    struct weir__mutex lock;
+    struct weir__cond changed;
+    bool held, released;
+};
+
+static void hold_loop(void *arg)
+{
+    struct hold *h = arg;
+
+    weir__mutex_lock(&h->lock);
+    h->held = true;
+    weir__cond_broadcast(&h->changed);
+    while (!h->released) weir__cond_wait(&h->changed, &h->lock, INT64_MAX);
+    weir__mutex_unlock(&h->lock);
+    if (!h->writes) return;
+    h->caller->sent = 0;
+    weir__tcp_flush(h->caller->tcp);
+}
+
+static void hold(struct hold *h, struct caller *c)
+{
+    h->caller = c;
+    weir__mutex_init(&h->lock);
+    weir__cond_init(&h->changed);
+    weir__post_init(&h->post, hold_loop, h);
+    assert_int_equal(weir__loop_post(weir__loops_at(c->loops, 0), &h->post), 0);
+    weir__mutex_lock(&h->lock);
+    while (!h->held) weir__cond_wait(&h->changed, &h->lock, INT64_MAX);
+    weir__mutex_unlock(&h->lock);
+}
+
+static void release(struct hold *h)
+{
+    weir__mutex_lock(&h->lock);
+    h->released = true;
+    weir__cond_broadcast(&h->changed);
+    weir__mutex_unlock(&h->lock);
+}
+
+static int listen_at(char *address, size_t room)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = sizeof own;
+
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    getsockname(fd, (struct sockaddr *)&own, &len);
+    snprintf(address, room, "127.0.0.1:%u", ntohs(own.sin_port));
+    return fd;
+}
+
+/* An answer and the reset behind it are seen at once: the answer counts. */
+static void hears_what_was_said_before_a_reset(void **state)
+{
+    enum { ANSWER = MESSAGE - 1 };
+    struct linger hard = {.l_onoff = 1};
+    uint8_t question[MESSAGE];
+    char address[64];
+
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        struct hold h = {.writes = writes};
+        struct caller c = {.options.address = address};
+        struct echo e = {.room_max = 0};
+        int listening = listen_at(address, sizeof address), fd;
+        echo_start(&e, (struct weir__listener_options){0});
+        c.loops = e.loops;
+        call(&c);
+        fd = accept(listening, NULL, NULL);
+        assert_int_equal(recv(fd, question, MESSAGE, MSG_WAITALL), MESSAGE);
+        hold(&h, &c);
+        assert_int_equal(send(fd, question, ANSWER, 0), ANSWER);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+        close(fd);
+        release(&h);
+        hang_up(&c);
+        assert_int_equal(c.got, ANSWER);
+        assert_memory_equal(c.in, c.out, ANSWER);
+        assert_int_equal(c.why.code, WEIR_EUNREACHABLE);
+        echo_stop(&e);
+        close(listening);
+    }
+}
+
 /* TLS with a server that only listens and never answers. */
 static void does_not_wait_for_ever(void **state)
 {
     struct weir__tls_context *calling = trusting(&authority, false);
     struct caller c = {.options = {.tls = calling, .limits = {.open_ms = 50}}};
-    struct sockaddr_in mute = {.sin_family = AF_INET};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct echo e = {.room_max = 0};
-    socklen_t len = sizeof mute;
     char address[64];
+    int fd = listen_at(address, sizeof address);
 
     (void)state;
-    mute.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    assert_int_equal(bind(fd, (struct sockaddr *)&mute, sizeof mute), 0);
-    assert_int_equal(listen(fd, 1), 0);
-    getsockname(fd, (struct sockaddr *)&mute, &len);
-    snprintf(address, sizeof address, "127.0.0.1:%u", ntohs(mute.sin_port));
     echo_start(&e, (struct weir__listener_options){0});
     c.options.address = address;
     expect_failure(&c, &e, WEIR_ETIMEDOUT, "the TLS handshake took too long");
@@ -298,9 +382,12 @@ static void does_not_wait_for_ever(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_and_is_answered),  cmocka_unit_test(says_why_it_could_not),
-        cmocka_unit_test(can_be_called_off),      cmocka_unit_test(verifies_whom_it_calls),
+        cmocka_unit_test(calls_and_is_answered),
+        cmocka_unit_test(says_why_it_could_not),
+        cmocka_unit_test(can_be_called_off),
+        cmocka_unit_test(verifies_whom_it_calls),
         cmocka_unit_test(does_not_wait_for_ever),
+        cmocka_unit_test(hears_what_was_said_before_a_reset),
     };
 
     return cmocka_run_group_tests(tests, make_identities, free_identities);

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "io/listener.h"
+#include "io/state.h"
 
 #define ECHO_BUFFER 65536
 #define PATIENCE_MS 20000
@@ -46,6 +46,7 @@ struct echo {
     char subject[WEIR__TLS_SUBJECT_MAX];
     struct weir__tls_identity identity;
     char peer[WEIR__TCP_ADDRESS_MAX];
+    char congestion[16];      /* control of the last that was opened */
     unsigned failures;        /* told by the listener */
     struct weir_error failed; /* the last of them */
 };
@@ -141,6 +142,7 @@ static bool echo_accepted(void *user, struct weir__tcp *tcp)
 {
     struct echo *e = user;
     struct echo_connection *c;
+    socklen_t len;
 
     if (e->refuse) return false;
     c = malloc(sizeof *c);
@@ -153,6 +155,8 @@ static bool echo_accepted(void *user, struct weir__tcp *tcp)
     e->opened++;
     e->on_loop[weir__loop_index(weir__tcp_loop(tcp))]++;
     snprintf(e->peer, sizeof e->peer, "%s", weir__tcp_peer(tcp));
+    len = sizeof e->congestion;
+    getsockopt(tcp->fd, IPPROTO_TCP, TCP_CONGESTION, e->congestion, &len);
     if (weir__tcp_tls(tcp)) weir__tls_subject(weir__tcp_tls(tcp), e->subject, sizeof e->subject);
     if (weir__tcp_tls(tcp)) weir__tls_identify(weir__tcp_tls(tcp), &e->identity);
     weir__cond_broadcast(&e->changed);

@@ -59,6 +59,65 @@ static void start_pump(struct pump *p)
     assert_int_equal(weir__thread_start(&p->thread, "pump", pump_out, p, NULL), 0);
 }
 
+static int make_pair(int family, const struct sockaddr *at, socklen_t len, int *far)
+{
+    int listener = socket(family, SOCK_STREAM, 0), near = socket(family, SOCK_STREAM, 0);
+    struct sockaddr_storage bound;
+    socklen_t bound_len = sizeof bound;
+
+    if (bind(listener, at, len) != 0) {
+        close(listener);
+        close(near);
+        return -1;
+    }
+    assert_int_equal(listen(listener, 1), 0);
+    getsockname(listener, (struct sockaddr *)&bound, &bound_len);
+    assert_int_equal(connect(near, (struct sockaddr *)&bound, bound_len), 0);
+    *far = accept(listener, NULL, NULL);
+    close(listener);
+    return near;
+}
+
+/* Two ends on this machine know that they are, by either family; one that has no other end is not
+ * asked for more. */
+static void ends_on_one_machine(void **state)
+{
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    int near, far, alone = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    near = make_pair(AF_INET, (struct sockaddr *)&in, sizeof in, &far);
+    assert_true(weir__address_shared(near) && weir__address_shared(far));
+    close(near);
+    close(far);
+    near = make_pair(AF_INET6, (struct sockaddr *)&in6, sizeof in6, &far);
+    assert_true(near < 0 || (weir__address_shared(near) && weir__address_shared(far)));
+    if (near >= 0) close(near), close(far);
+    assert_false(weir__address_shared(alone));
+    close(alone);
+    assert_false(weir__address_shared(-1));
+}
+
+/* Between them nothing is paced. */
+static void no_pacing_within_a_machine(void **state)
+{
+    struct echo e = {.room_max = 0};
+    uint8_t message[MESSAGE];
+    int fd;
+
+    (void)state;
+    fill_pattern(message, MESSAGE, 1);
+    echo_start(&e, (struct weir__listener_options){0});
+    fd = echo_client(&e);
+    check_echo(fd, message, MESSAGE, 0);
+    assert_string_equal(e.congestion, "reno");
+    close(fd);
+    echo_wait(&e, 1, 1);
+    echo_stop(&e);
+}
+
 /* More than any turn and any buffer takes; the client's half-close comes back at the end. */
 static void echoes_much_and_its_end(void **state)
 {
@@ -369,6 +428,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(echoes_with_every_split),
+        cmocka_unit_test(ends_on_one_machine),
+        cmocka_unit_test(no_pacing_within_a_machine),
         cmocka_unit_test(echoes_much_and_its_end),
         cmocka_unit_test(a_slow_reader_is_held_back),
         cmocka_unit_test(a_reader_that_stalls_is_closed),
