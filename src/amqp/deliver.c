@@ -40,8 +40,9 @@ struct outgoing {
     bool settled;
 };
 
-static inline void put_head(const struct weir__amqp_link *l, uint8_t *to, size_t payload,
-                            const struct outgoing *o, bool more)
+static inline __attribute__((always_inline)) void put_head(const struct weir__amqp_link *l,
+                                                           uint8_t *to, size_t payload,
+                                                           const struct outgoing *o, bool more)
 {
     memcpy(to, template, 32); /* two pieces that overlap, because 42 bytes would be a call */
     memcpy(to + HEAD - 16, template + HEAD - 16, 16);

@@ -161,7 +161,7 @@ struct weir__amqp_stamp {
     struct weir__bytes partition_key;        /* at NULL: none; the sender's own key wins */
     struct weir__bytes delivery_annotations; /* an encoded section, or empty */
     uint64_t digits_of;                      /* composing's own: the offset before, and its text */
-    uint8_t digits[16];
+    uint64_t digits[2];
 };
 
 #define WEIR__AMQP_STAMP_BYTES 136 /* the most that our annotations take, but for what is given */

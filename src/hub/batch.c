@@ -163,6 +163,13 @@ int weir__batch_writer_start(struct weir__batch_writer *w, struct weir__bytes ke
     return 0;
 }
 
+bool weir__batch_writer_has_key(const struct weir__batch_writer *w, struct weir__bytes key)
+{
+    if (!w->has_key || !key.at) return !w->has_key && !key.at;
+    return w->key_len == key.len &&
+           (key.len == 0 || memcmp(w->body.at + WEIR__BATCH_HEAD_BYTES, key.at, key.len) == 0);
+}
+
 /* Room for a data section around up to `bytes` of message, or NULL and why there is none. */
 static uint8_t *make_room(struct weir__batch_writer *w, size_t bytes, int *why,
                           struct weir_error *err)
@@ -178,20 +185,28 @@ static uint8_t *make_room(struct weir__batch_writer *w, size_t bytes, int *why,
     return room;
 }
 
+/* One event more, when the batch stays within its limit. */
+static int count_in(struct weir__batch_writer *w, size_t section_bytes, struct weir_error *err)
+{
+    size_t wire = w->body.len + section_bytes + (w->has_key ? WIRE_KEY_BYTES : 0);
+
+    if (wire > w->bytes_max) return fail_too_big(wire, w->bytes_max, err);
+    w->body.len += section_bytes;
+    w->count++;
+    return 0;
+}
+
 /* The message lies behind WEIR__AMQP_DATA_HEAD_MAX bytes of room: puts its section head in front,
- * closes the gap when that is shorter, and counts it in when the batch stays within its limit. */
+ * closes the gap when that is shorter, and counts it in. */
 static int add_section(struct weir__batch_writer *w, uint8_t *room, size_t message_bytes,
                        struct weir_error *err)
 {
     size_t head = weir__amqp_data_head(room, (uint32_t)message_bytes);
-    size_t wire = w->body.len + head + message_bytes + (w->has_key ? WIRE_KEY_BYTES : 0);
+    int rc = count_in(w, head + message_bytes, err);
 
-    if (wire > w->bytes_max) return fail_too_big(wire, w->bytes_max, err);
-    if (head < WEIR__AMQP_DATA_HEAD_MAX)
+    if (rc == 0 && head < WEIR__AMQP_DATA_HEAD_MAX)
         memmove(room + head, room + WEIR__AMQP_DATA_HEAD_MAX, message_bytes);
-    w->body.len += head + message_bytes;
-    w->count++;
-    return 0;
+    return rc;
 }
 
 int weir__batch_writer_add(struct weir__batch_writer *w, const struct weir__amqp_content *content,
@@ -216,10 +231,12 @@ int weir__batch_writer_add_message(struct weir__batch_writer *w, struct weir__by
 {
     int rc;
     uint8_t *room = make_room(w, message.len, &rc, err);
+    size_t head;
 
     if (!room) return rc;
-    memcpy(room + WEIR__AMQP_DATA_HEAD_MAX, message.at, message.len);
-    return add_section(w, room, message.len, err);
+    head = weir__amqp_data_head(room, (uint32_t)message.len);
+    memcpy(room + head, message.at, message.len);
+    return count_in(w, head + message.len, err);
 }
 
 int weir__batch_writer_batch(const struct weir__batch_writer *w, struct weir__batch *out,
@@ -286,14 +303,15 @@ int weir__batch_walk_start(struct weir__batch_walk *walk, const struct weir__log
 int weir__batch_walk_next(struct weir__batch_walk *walk, struct weir__event *out,
                           struct weir_error *err)
 {
-    if (weir__amqp_batch_next(&walk->in, &walk->next.message, err) != 0)
+    if (weir__amqp_batch_next(&walk->in, &out->message, err) != 0)
         return weir__wrap(err, WEIR_ECORRUPT, "a stored batch");
-    if (!walk->next.message.at != (walk->left == 0))
+    if (!out->message.at != (walk->left == 0))
         return fail_body(walk->next.sequence, "has not as many events as its header says", err);
     if (walk->left == 0) return 0;
-    *out = walk->next;
+    out->key = walk->next.key;
+    out->sequence = walk->next.sequence++;
+    out->offset = walk->next.offset++;
+    out->time_ms = walk->next.time_ms;
     walk->left--;
-    walk->next.sequence++;
-    walk->next.offset++;
     return 1;
 }

@@ -56,6 +56,9 @@ void weir__batch_writer_fini(struct weir__batch_writer *);
 int weir__batch_writer_start(struct weir__batch_writer *, struct weir__bytes key,
                              struct weir_error *);
 
+/* Whether its key is this one, or none when key.at is NULL. */
+bool weir__batch_writer_has_key(const struct weir__batch_writer *, struct weir__bytes key);
+
 /* Adds one event. WEIR_ETOOBIG when it does not fit; after any error the batch is as it was. */
 int weir__batch_writer_add(struct weir__batch_writer *, const struct weir__amqp_content *,
                            struct weir_error *);
@@ -88,7 +91,7 @@ struct weir__batch_walk {
 int weir__batch_walk_start(struct weir__batch_walk *, const struct weir__log_view *,
                            struct weir_error *);
 
-/* 1: out is an event. 0: there are no more. WEIR_ECORRUPT as above. */
+/* 1: out is an event. 0: there are no more. WEIR_ECORRUPT as above. out means nothing then. */
 int weir__batch_walk_next(struct weir__batch_walk *, struct weir__event *out, struct weir_error *);
 
 #endif

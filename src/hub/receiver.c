@@ -256,21 +256,28 @@ static void note_broken(struct weir__receiver *r, int rc)
     r->broken_last = view->sequence + view->count - 1;
 }
 
-/* Gets the next event into r->ahead; false when the views are used up, or broken here. */
-static bool look_ahead(struct weir__receiver *r)
+/* The next event; false when the views are used up, or broken here. It is written where it goes:
+ * each copy of it would wait for the one before. */
+static bool walk_on(struct weir__receiver *r, struct weir__event *out)
 {
-    while (!r->has_ahead && r->view_at < r->view_count) {
+    if (r->has_ahead) {
+        *out = r->ahead;
+        r->has_ahead = false;
+        return true;
+    }
+    while (r->view_at < r->view_count) {
         int rc = 0;
         if (!r->walking) rc = weir__batch_walk_start(&r->walk, &r->view[r->view_at], &r->broken);
-        if (rc == 0) rc = weir__batch_walk_next(&r->walk, &r->ahead, &r->broken);
+        if (rc == 0) rc = weir__batch_walk_next(&r->walk, out, &r->broken);
         if (rc < 0) {
             note_broken(r, rc);
             return false;
         }
-        r->has_ahead = r->walking = rc == 1;
-        if (!r->walking) r->view_at++;
+        r->walking = rc == 1;
+        if (r->walking) return true;
+        r->view_at++;
     }
-    return r->has_ahead;
+    return false;
 }
 
 /* Hands out what the views hold, as far as room, bytes and credit go. */
@@ -279,12 +286,15 @@ static void fill(struct weir__receiver *r, struct weir__receiver_take *take)
     uint64_t room = r->credit < take->events_max ? r->credit : take->events_max;
     size_t bytes = 0;
 
-    while (take->count < room && look_ahead(r)) {
-        size_t more = r->ahead.message.len;
-        if (take->bytes_max && take->count > 0 && bytes + more > take->bytes_max) break;
-        bytes += more;
-        take->events[take->count++] = r->ahead;
-        r->has_ahead = false;
+    while (take->count < room && walk_on(r, &take->events[take->count])) {
+        const struct weir__event *e = &take->events[take->count];
+        if (take->bytes_max && take->count > 0 && bytes + e->message.len > take->bytes_max) {
+            r->ahead = *e;
+            r->has_ahead = true;
+            break;
+        }
+        bytes += e->message.len;
+        take->count++;
     }
     if (take->count == 0) return;
     r->sequence = take->events[take->count - 1].sequence + 1;
