@@ -102,10 +102,16 @@ void weir__connection_visit(struct weir__connection *c)
 
 /* ---- time ---- */
 
+/* Until there are no more, or a log is busy. What was gathered meanwhile goes to the log then. */
 static void take_events(struct weir__connection *c)
 {
-    while (!c->busy_ms && weir__amqp_next(c->engine, &c->event))
-        weir__connection_on_event(c, &c->event);
+    if (c->busy_ms) return;
+    while (c->event_waits || weir__amqp_next(c->engine, &c->event)) {
+        c->event_waits = !weir__connection_on_event(c, &c->event);
+        if (c->event_waits) break;
+    }
+    if (c->event_waits || (c->run.sender && !weir__run_end(c)))
+        c->busy_ms = weir__loop_now_ms(c->loop);
 }
 
 static void close_with(struct weir__connection *c, const char *condition, const char *text)
@@ -193,7 +199,7 @@ static bool may_read(const struct weir__connection *c)
 static void serve(struct weir__connection *c)
 {
     weir__duty_take_ready(c);
-    if (c->busy_ms && weir__connection_transfer(&c->event)) c->busy_ms = 0;
+    c->busy_ms = 0;
     take_events(c);
     pass_time(c);
     if (c->stopping && c->unflushed == 0 && !c->busy_ms)
@@ -305,6 +311,7 @@ static void closed(void *owner, const struct weir_error *why)
                        why->text);
     c->tcp = NULL;
     c->busy_ms = 0;
+    if (c->run.sender) weir__run_drop(&c->run); /* who is gone will ask again */
     weir__amqp_lost(c->engine);
     c->event = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_END};
     while (weir__amqp_next(c->engine, &c->event))

@@ -99,16 +99,12 @@ static void on_flow(struct weir__connection *c, const struct weir__amqp_event *e
         weir__duty_pump_all(c, ev->session);
 }
 
-bool weir__connection_transfer(const struct weir__amqp_event *ev)
+static bool take_transfer(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
     struct weir__duty *d = weir__amqp_link_user(ev->link);
 
+    if (c->run.sender && c->run.sender != d && !weir__run_end(c)) return false;
     return !d || !d->link || !d->calls->transfer || d->calls->transfer(d, &ev->delivery);
-}
-
-static void on_transfer(struct weir__connection *c, const struct weir__amqp_event *ev)
-{
-    if (!weir__connection_transfer(ev)) c->busy_ms = weir__loop_now_ms(c->loop);
 }
 
 static void on_detach(struct weir__connection *c, const struct weir__amqp_event *ev)
@@ -133,12 +129,16 @@ static void (*const on_event[])(struct weir__connection *, const struct weir__am
     [WEIR__AMQP_EVENT_PROTOCOL] = on_protocol, [WEIR__AMQP_EVENT_SASL] = on_sasl,
     [WEIR__AMQP_EVENT_OPEN] = on_open,         [WEIR__AMQP_EVENT_BEGIN] = NULL,
     [WEIR__AMQP_EVENT_ATTACH] = on_attach,     [WEIR__AMQP_EVENT_FLOW] = on_flow,
-    [WEIR__AMQP_EVENT_TRANSFER] = on_transfer, [WEIR__AMQP_EVENT_SETTLE] = NULL,
+    [WEIR__AMQP_EVENT_TRANSFER] = NULL,        [WEIR__AMQP_EVENT_SETTLE] = NULL,
     [WEIR__AMQP_EVENT_DETACH] = on_detach,     [WEIR__AMQP_EVENT_END] = NULL,
     [WEIR__AMQP_EVENT_CLOSE] = on_close,
 };
 
-void weir__connection_on_event(struct weir__connection *c, const struct weir__amqp_event *ev)
+bool weir__connection_on_event(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
-    if (on_event[ev->type]) on_event[ev->type](c, ev);
+    if (ev->type == WEIR__AMQP_EVENT_TRANSFER) return take_transfer(c, ev);
+    if (!on_event[ev->type]) return true;
+    if (c->run.sender && !weir__run_end(c)) return false;
+    on_event[ev->type](c, ev);
+    return true;
 }

@@ -376,19 +376,12 @@ static int read_event(struct reading *r, struct weir_error *err)
     return rc;
 }
 
-static bool has_key(const struct weir__batch_writer *w, struct weir__bytes key)
-{
-    if (!w->has_key || !key.at) return !w->has_key && !key.at;
-    return w->key_len == key.len &&
-           (key.len == 0 || memcmp(w->body.at + WEIR__BATCH_HEAD_BYTES, key.at, key.len) == 0);
-}
-
 /* The first one gives the batch its key. */
 static int take_event(struct weir__batch_writer *w, const struct event *e, struct weir_error *err)
 {
     int rc = w->count ? 0 : weir__batch_writer_start(w, e->key, err);
 
-    if (rc == 0 && !has_key(w, e->key))
+    if (rc == 0 && !weir__batch_writer_has_key(w, e->key))
         rc = weir__fail(err, WEIR_EINVAL,
                         "its PartitionKey is not that of the first event, and a batch goes to one "
                         "partition");

@@ -26,7 +26,7 @@
 #define REPORT_BYTES ((size_t)64 << 10)
 
 struct weir__publish_item {
-    uint32_t delivery;
+    uint32_t first, last; /* deliveries */
     uint32_t bytes;
 };
 
@@ -89,14 +89,15 @@ static bool grow(struct weir__publish *p)
     return true;
 }
 
-bool weir__publish_put(struct weir__publish *p, uint32_t delivery, size_t bytes, bool settled)
+bool weir__publish_put(struct weir__publish *p, uint32_t first, uint32_t last, size_t bytes,
+                       bool settled)
 {
     struct weir__connection *c = p->duty->connection;
 
     assert(bytes < SETTLED_BIT);
     if (p->put - p->settled == p->items_cap && !grow(p)) return false;
     *item_at(p, p->put++) =
-        (struct weir__publish_item){delivery, (uint32_t)bytes | (settled ? SETTLED_BIT : 0)};
+        (struct weir__publish_item){first, last, (uint32_t)bytes | (settled ? SETTLED_BIT : 0)};
     if (c->batches++ == 0) atomic_fetch_add(&c->refs, 1);
     c->unflushed += bytes;
     report(c);
@@ -241,13 +242,13 @@ static void settle_lane(struct weir__publish *p, struct news *news)
         bool failed = has_failed(news, p->settled, &r);
         forget(c, item);
         if (!p->duty->link || item->bytes & SETTLED_BIT) continue;
-        if (failed || item->delivery != last + 1) {
+        if (failed || item->first != last + 1) {
             accept_run(p, &first, last);
-            first = item->delivery;
+            first = item->first;
         }
-        last = item->delivery;
+        last = item->last;
         if (!failed) continue;
-        weir__sender_reject(p->duty->link, item->delivery, &r);
+        weir__sender_reject(p->duty->link, first, last, &r);
         first = last + 1;
     }
     if (p->duty->link) accept_run(p, &first, last);

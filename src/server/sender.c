@@ -1,9 +1,16 @@
 /* sender.c - links that publish: to a hub, or to one of its partitions.
  *
  *   transfer > weir__batch_of_payload > weir__hub_publish > (on disk) > accepted
+ *   transfer > weir__batch_of_payload > the run, with its neighbours > weir__hub_publish ...
  *
- * Nothing is copied on the way but by the log. What is wrong with a message is told as the outcome
- * of its delivery, and the link stays: the JavaScript client would otherwise wait for a minute. */
+ * A batch is not copied on the way but by the log. Small events that come one to a transfer are
+ * gathered, because the log's work is by the batch: those that were read from the socket at once,
+ * for one partition, with one key, become one. Each was looked at alone before, and has an outcome
+ * of its own. Where the hub chooses the partition, it does so for a few of them at a time.
+ *
+ * What is wrong with a message is told as the outcome of its delivery, and the link stays: the
+ * JavaScript client would otherwise wait for a minute. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -26,15 +33,37 @@ static void free_sender(struct sender *s)
     free(s);
 }
 
-void weir__sender_reject(struct weir__amqp_link *link, uint32_t delivery,
+void weir__sender_reject(struct weir__amqp_link *link, uint32_t first, uint32_t last,
                          const struct weir__refusal *r)
 {
     struct weir__amqp_error error = weir__errors_say(r);
 
-    weir__amqp_settle(link, delivery, delivery, WEIR__AMQP_REJECTED, &error);
+    weir__amqp_settle(link, first, last, WEIR__AMQP_REJECTED, &error);
 }
 
-/* Gives a message to the log. WEIR_EBUSY: the log takes nothing in now. */
+/* Deliveries that go to the log together. */
+struct lot {
+    uint32_t first, last;
+    size_t bytes;
+    bool settled;
+};
+
+/* Gives a batch to the log. WEIR_EBUSY: the log takes nothing in now. */
+static int give(struct sender *s, const struct weir__batch *batch, uint32_t partition,
+                const struct weir__log_producer *producer, const struct lot *lot,
+                struct weir_error *err)
+{
+    int rc;
+
+    if (!weir__publish_put(&s->publish, lot->first, lot->last, lot->bytes, lot->settled))
+        return weir__fail(err, WEIR_EBUSY, "too many batches wait for the disk");
+    rc = weir__hub_publish(s->hub, batch, partition, producer, 0, weir__publish_done, &s->publish,
+                           err);
+    if (rc != 0) weir__publish_take_back(&s->publish);
+    return rc;
+}
+
+/* What came in one transfer goes to the log as it is. */
 static int publish(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
 {
     struct weir__log_producer producer = {0};
@@ -46,12 +75,8 @@ static int publish(struct sender *s, const struct weir__amqp_delivery *d, struct
     if (rc == 0) rc = weir__hub_route(s->hub, &batch, s->partition, &partition, err);
     if (rc == 0 && s->marked) rc = weir__mark_read(d->format, d->payload, &producer, err);
     if (rc != 0) return rc;
-    if (!weir__publish_put(&s->publish, d->id, d->payload.len, d->settled))
-        return weir__fail(err, WEIR_EBUSY, "too many batches wait for the disk");
-    rc = weir__hub_publish(s->hub, &batch, partition, producer.id ? &producer : NULL, 0,
-                           weir__publish_done, &s->publish, err);
-    if (rc != 0) weir__publish_take_back(&s->publish);
-    return rc;
+    return give(s, &batch, partition, producer.id ? &producer : NULL,
+                &(struct lot){d->id, d->id, d->payload.len, d->settled}, err);
 }
 
 static int check_size(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
@@ -76,19 +101,116 @@ static bool is_stuck(struct weir__connection *c, const struct weir__hub *hub)
     return now_ms >= c->stuck_ms + WEIR__SERVER_BUSY_MS;
 }
 
+/* What became of deliveries first to last, as far as the client is to know now. false: nothing
+ * yet, the log is busy. */
+static bool tell(struct sender *s, uint32_t first, uint32_t last, bool settled, int rc,
+                 const struct weir__refusal *r)
+{
+    struct weir__connection *c = s->duty.connection;
+
+    if (rc == WEIR_EBUSY && !c->stopping && !is_stuck(c, s->hub)) return false;
+    if (rc == 0 && c->stuck_hub == s->hub) c->stuck_hub = NULL;
+    if (rc != 0 && !settled) weir__sender_reject(s->duty.link, first, last, r);
+    return true;
+}
+
+/* ---- runs ---- */
+
+void weir__run_drop(struct weir__run *run)
+{
+    weir__batch_writer_fini(&run->events);
+    run->sender = NULL;
+}
+
+bool weir__run_end(struct weir__connection *c)
+{
+    struct weir__run *run = &c->run;
+    struct sender *s = (struct sender *)run->sender;
+    struct weir__refusal r;
+    struct weir__batch batch;
+    int rc = weir__batch_writer_batch(&run->events, &batch, &r.why);
+
+    r.condition = NULL;
+    assert(rc == 0); /* it began with an event */
+    rc = give(s, &batch, run->partition, NULL,
+              &(struct lot){run->first, run->last, run->events.body.len, run->settled}, &r.why);
+    if (!tell(s, run->first, run->last, run->settled, rc, &r)) return false;
+    weir__run_drop(run);
+    return true;
+}
+
+/* Whether a message, of which nothing is known yet, may share a batch with others. */
+static bool may_join(const struct sender *s, const struct weir__amqp_delivery *d)
+{
+    return d->format == 0 && !s->marked && !d->too_large && d->payload.len <= WEIR__RUN_EVENT_MAX;
+}
+
+static bool is_next(const struct sender *s, const struct weir__run *run,
+                    const struct weir__amqp_delivery *d, const struct weir__batch *b)
+{
+    uint32_t most = s->partition == WEIR__PARTITION_ANY && !b->key.at ? WEIR__RUN_TURN_MAX
+                                                                      : WEIR__RUN_EVENTS_MAX;
+
+    return d->id == run->last + 1 && d->settled == run->settled && run->events.count < most &&
+           weir__batch_writer_has_key(&run->events, b->key);
+}
+
+static int begin_run(struct sender *s, const struct weir__amqp_delivery *d,
+                     const struct weir__batch *b, struct weir_error *err)
+{
+    struct weir__run *run = &s->duty.connection->run;
+    int rc = weir__hub_route(s->hub, b, s->partition, &run->partition, err);
+
+    if (rc != 0) return rc;
+    weir__batch_writer_init(&run->events, WEIR__RUN_BYTES_MAX);
+    if (!weir__buf_room(&run->events.body, WEIR__RUN_BYTES_MAX)) /* once, not bit by bit */
+        rc = weir__fail(err, WEIR_ENOMEM, "out of memory for an event");
+    if (rc == 0) rc = weir__batch_writer_start(&run->events, b->key, err);
+    if (rc == 0) rc = weir__batch_writer_add_message(&run->events, d->payload, err);
+    if (rc != 0) {
+        weir__run_drop(run);
+        return rc;
+    }
+    run->sender = &s->duty;
+    run->first = run->last = d->id;
+    run->settled = d->settled;
+    return 0;
+}
+
+/* Puts a message into the run, or into the next one. WEIR_EBUSY: the last one cannot end yet. */
+static int gather(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
+{
+    struct weir__connection *c = s->duty.connection;
+    struct weir__batch b;
+    int rc =
+        weir__batch_of_payload(&b, d->format, d->payload, weir__hub_batch_bytes_max(s->hub), err);
+
+    if (rc != 0) return rc;
+    if (c->run.sender && is_next(s, &c->run, d, &b) &&
+        weir__batch_writer_add_message(&c->run.events, d->payload, NULL) == 0) {
+        c->run.last = d->id;
+        return 0;
+    }
+    if (c->run.sender && !weir__run_end(c)) return WEIR_EBUSY;
+    return begin_run(s, d, &b, err);
+}
+
 static bool take_message(struct weir__duty *duty, const struct weir__amqp_delivery *d)
 {
     struct sender *s = (struct sender *)duty;
     struct weir__connection *c = duty->connection;
     struct weir__refusal r; /* whose text is not cleared for every message */
-    int rc = check_size(s, d, &r.why);
+    int rc;
 
     r.condition = NULL;
+    if (may_join(s, d)) {
+        rc = gather(s, d, &r.why);
+        return rc == 0 || tell(s, d->id, d->id, d->settled, rc, &r);
+    }
+    if (c->run.sender && !weir__run_end(c)) return false;
+    rc = check_size(s, d, &r.why);
     if (rc == 0) rc = publish(s, d, &r.why);
-    if (rc == WEIR_EBUSY && !c->stopping && !is_stuck(c, s->hub)) return false;
-    if (rc == 0 && c->stuck_hub == s->hub) c->stuck_hub = NULL;
-    if (rc != 0 && !d->settled) weir__sender_reject(duty->link, d->id, &r);
-    return true;
+    return tell(s, d->id, d->id, d->settled, rc, &r);
 }
 
 void weir__sender_drained(struct weir__duty *duty)

@@ -130,9 +130,10 @@ struct weir__publish {
 
 void weir__publish_init(struct weir__publish *, struct weir__duty *);
 void weir__publish_fini(struct weir__publish *); /* when nothing is with the log */
-/* The log is about to take a batch; take_back: it did not. false: there are too many, or no memory
- * for one more. */
-bool weir__publish_put(struct weir__publish *, uint32_t delivery, size_t bytes, bool settled);
+/* The log is about to take a batch, which is deliveries first to last; take_back: it did not. false:
+ * there are too many, or no memory for one more. */
+bool weir__publish_put(struct weir__publish *, uint32_t first, uint32_t last, size_t bytes,
+                       bool settled);
 void weir__publish_take_back(struct weir__publish *);
 /* The log's completion; the user is the sender's struct weir__publish. */
 void weir__publish_done(void *publish, int rc, const struct weir__log_receipt *,
@@ -141,10 +142,34 @@ void weir__publish_done(void *publish, int rc, const struct weir__log_receipt *,
  * is to be let go of. */
 bool weir__publish_take_done(struct weir__connection *);
 
-/* sender.c: tells the client no; and that the log is done with all that a sender gave it, which may
- * then free the sender. */
-void weir__sender_reject(struct weir__amqp_link *, uint32_t delivery, const struct weir__refusal *);
+/* sender.c: tells the client no, for deliveries first to last; and that the log is done with all
+ * that a sender gave it, which may then free the sender. */
+void weir__sender_reject(struct weir__amqp_link *, uint32_t first, uint32_t last,
+                         const struct weir__refusal *);
 void weir__sender_drained(struct weir__duty *);
+
+/* ---- runs ---- */
+
+#define WEIR__RUN_EVENTS_MAX 64u
+#define WEIR__RUN_TURN_MAX 8u /* where the hub chooses the partition, for each run another */
+#define WEIR__RUN_BYTES_MAX ((size_t)16 << 10)
+#define WEIR__RUN_EVENT_MAX ((size_t)2 << 10) /* a larger one costs less when it is not copied */
+
+/* Events that came one to a transfer, side by side on one link, and go to the log as one batch. A
+ * connection has at most one run, and only while it takes what has come: whatever is not its next
+ * event ends it. */
+struct weir__run {
+    struct weir__duty *sender; /* NULL: there is none, and the rest means nothing */
+    struct weir__batch_writer events;
+    uint32_t partition;
+    uint32_t first, last; /* deliveries */
+    bool settled;
+};
+
+/* Gives it to the log, or its sender the log's refusal. false: the log is busy, and it stays. */
+bool weir__run_end(struct weir__connection *);
+/* Forgets it: nobody waits for it any more. */
+void weir__run_drop(struct weir__run *);
 
 /* ---- connections ---- */
 
@@ -167,8 +192,10 @@ struct weir__connection {
     bool on_last_words;            /* that is what is being written */
     int64_t began_ms;
     int64_t expires_s;                 /* when the first claim of a duty ends */
-    int64_t busy_ms;                   /* since when a busy log holds up `event`; 0: it does not */
-    struct weir__amqp_event event;     /* the current one */
+    struct weir__run run;              /* events that the log was not given yet */
+    int64_t busy_ms;                   /* since when a busy log holds us up; 0: it does not */
+    struct weir__amqp_event event;     /* the current one, */
+    bool event_waits;                  /* which has to come again */
     const struct weir__hub *stuck_hub; /* whose log takes nothing, */
     int64_t stuck_ms;                  /* since when; compared only, and perhaps gone meanwhile */
     size_t unflushed;                  /* bytes with the log ... */
@@ -213,9 +240,8 @@ void weir__connection_trust(struct weir__connection *);
 /* On its loop: closes it when what it sent is on disk. */
 void weir__connection_stop(struct weir__connection *);
 
-/* events.c: one event; and a transfer once more, false: not now. */
-void weir__connection_on_event(struct weir__connection *, const struct weir__amqp_event *);
-bool weir__connection_transfer(const struct weir__amqp_event *);
+/* events.c: one event. false: not now, because a log is busy; it has to come again. */
+bool weir__connection_on_event(struct weir__connection *, const struct weir__amqp_event *);
 
 /* Here: gives a reference back. */
 void weir__connection_let_go(struct weir__connection *);

@@ -121,7 +121,7 @@ static void put(struct scene *s, uint32_t count, bool settled)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t id;
         assert_int_equal(weir__amqp_send(s->link, weir__bytes_of("m", 1), 0, settled, &id), 0);
-        assert_true(weir__publish_put(&s->p, id, 100, settled));
+        assert_true(weir__publish_put(&s->p, id, id, 100, settled));
     }
     talk(s);
 }
@@ -188,6 +188,29 @@ static void failures_are_told_one_by_one(void **state)
     assert_heard(s, 6, 9, 9, WEIR__COND_SERVER_BUSY);
 }
 
+/* A batch may be several deliveries: they have one outcome. */
+static void a_batch_of_many(void **state)
+{
+    static const uint32_t counts[] = {3, 1, 4, 2};
+    struct scene *s = *state;
+    uint32_t first = 0, id;
+
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(weir__amqp_send(s->link, weir__bytes_of("m", 1), 0, false, &id), 0);
+    for (int i = 0; i < 4; first += counts[i++])
+        assert_true(weir__publish_put(&s->p, first, first + counts[i] - 1, 100, false));
+    talk(s);
+    done(s, 2, 0);
+    done(s, 1, WEIR_ENOSPACE);
+    done(s, 1, 0);
+    assert_true(weir__publish_take_done(&s->c));
+    talk(s);
+    assert_int_equal(s->heard_count, 3);
+    assert_heard(s, 0, 0, 3, "");
+    assert_heard(s, 1, 4, 7, WEIR__COND_SERVER_BUSY);
+    assert_heard(s, 2, 8, 9, "");
+}
+
 static void the_settled_are_told_nothing(void **state)
 {
     struct scene *s = *state;
@@ -211,13 +234,13 @@ static void what_was_not_taken_is_taken_back(void **state)
     struct scene *s = *state;
 
     put(s, 1, false);
-    assert_true(weir__publish_put(&s->p, 99, 500, false));
+    assert_true(weir__publish_put(&s->p, 99, 99, 500, false));
     weir__publish_take_back(&s->p);
     assert_int_equal(s->c.unflushed, 100);
     done(s, 1, 0);
     assert_true(weir__publish_take_done(&s->c));
     atomic_fetch_sub(&s->c.refs, 1);
-    assert_true(weir__publish_put(&s->p, 99, 500, false));
+    assert_true(weir__publish_put(&s->p, 99, 99, 500, false));
     weir__publish_take_back(&s->p);
     assert_int_equal(atomic_load(&s->c.refs), 1);
     assert_int_equal(s->c.batches, 0);
@@ -246,11 +269,11 @@ static void there_is_a_most(void **state)
     struct scene *s = *state;
 
     for (uint32_t i = 0; i < WEIR__PUBLISH_ITEMS_MAX; i++)
-        assert_true(weir__publish_put(&s->p, i, 1, true));
-    assert_false(weir__publish_put(&s->p, 0, 1, true));
+        assert_true(weir__publish_put(&s->p, i, i, 1, true));
+    assert_false(weir__publish_put(&s->p, 0, 0, 1, true));
     done(s, WEIR__PUBLISH_ITEMS_MAX, 0);
     assert_true(weir__publish_take_done(&s->c));
-    assert_true(weir__publish_put(&s->p, 0, 1, true));
+    assert_true(weir__publish_put(&s->p, 0, 0, 1, true));
     weir__publish_take_back(&s->p);
 }
 
@@ -299,8 +322,10 @@ static void none_is_lost_between_threads(void **state)
     atomic_init(&log.given, 0);
     assert_int_equal(weir__thread_start(&thread, "log", play_log, &log, NULL), 0);
     while (s->p.settled < CROWD) {
-        for (int i = 0; i < 50 && given < CROWD && weir__publish_put(&s->p, given, 7, true); i++)
+        for (int i = 0; i < 50 && given < CROWD; i++) {
+            if (!weir__publish_put(&s->p, given, given, 7, true)) break;
             atomic_store(&log.given, ++given);
+        }
         if (weir__publish_take_done(&s->c)) atomic_fetch_sub(&s->c.refs, 1);
     }
     weir__thread_join(&thread);
@@ -316,6 +341,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_group_has_one_outcome),
         TEST(failures_are_told_one_by_one),
+        TEST(a_batch_of_many),
         TEST(the_settled_are_told_nothing),
         TEST(what_was_not_taken_is_taken_back),
         TEST(the_link_has_gone),
