@@ -130,12 +130,17 @@ static bool read_method(struct weir__http_request *q, struct weir__bytes b,
     return refuse(r, 501, "this method is not known here");
 }
 
+/* "HTTP/N.N" */
+static bool is_version(struct weir__bytes b)
+{
+    return b.len == 8 && begins_with(b, "HTTP/") && b.at[6] == '.' && b.at[5] >= '0' &&
+           b.at[5] <= '9' && b.at[7] >= '0' && b.at[7] <= '9';
+}
+
 static bool read_version(struct weir__http_request *q, struct weir__bytes b,
                          struct weir__http_refusal *r)
 {
-    if (b.len != 8 || !begins_with(b, "HTTP/") || b.at[6] != '.' || b.at[5] < '0' ||
-        b.at[5] > '9' || b.at[7] < '0' || b.at[7] > '9')
-        return refuse(r, 400, "the request line does not end with a version");
+    if (!is_version(b)) return refuse(r, 400, "the request line does not end with a version");
     if (b.at[5] != '1' || b.at[7] > '1') return refuse(r, 505, "this is HTTP/1.1");
     q->minor = (unsigned)(b.at[7] - '0');
     return true;
@@ -324,6 +329,34 @@ bool weir__http_head_parse(struct weir__http_request *q, const uint8_t *head, si
     return judge(&h, limits);
 }
 
+/* "HTTP/1.1 101 Switching Protocols"; the words may be missing, with their blank. */
+static bool read_status_line(struct weir__http_answer *a, struct weir__bytes line)
+{
+    if (line.len < 12 || !is_version(part(line, 0, 8)) || line.at[5] != '1' || line.at[8] != ' ')
+        return false;
+    a->status = 0;
+    for (size_t i = 9; i < 12; i++) {
+        if (line.at[i] < '0' || line.at[i] > '9') return false;
+        a->status = a->status * 10 + (unsigned)(line.at[i] - '0');
+    }
+    return line.len == 12 || line.at[12] == ' ';
+}
+
+bool weir__http_answer_parse(struct weir__http_answer *a, const uint8_t *head, size_t len,
+                             struct weir__http_refusal *r)
+{
+    struct weir__bytes rest = weir__bytes_of(head, len), line;
+
+    a->field_count = 0;
+    if (!read_status_line(a, take_line(&rest)))
+        return refuse(r, 400, "the answer does not begin with HTTP/1.x and a status");
+    while ((line = take_line(&rest)).len) {
+        if (a->field_count == WEIR__HTTP_FIELDS_MAX) return refuse(r, 431, "too many fields");
+        if (!split_field(&a->fields[a->field_count++], line, r)) return false;
+    }
+    return true;
+}
+
 bool weir__http_trailer_check(const uint8_t *at, size_t len, struct weir__http_refusal *r)
 {
     struct weir__bytes rest = weir__bytes_of(at, len), line;
@@ -334,11 +367,22 @@ bool weir__http_trailer_check(const uint8_t *at, size_t len, struct weir__http_r
     return true;
 }
 
+static struct weir__bytes find_field(const struct weir__http_field *fields, size_t count,
+                                     const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_alike(fields[i].name, name)) return fields[i].value;
+    return weir__bytes_of(NULL, 0);
+}
+
 struct weir__bytes weir__http_field(const struct weir__http_request *q, const char *name)
 {
-    for (size_t i = 0; i < q->field_count; i++)
-        if (is_alike(q->fields[i].name, name)) return q->fields[i].value;
-    return weir__bytes_of(NULL, 0);
+    return find_field(q->fields, q->field_count, name);
+}
+
+struct weir__bytes weir__http_answer_field(const struct weir__http_answer *a, const char *name)
+{
+    return find_field(a->fields, a->field_count, name);
 }
 
 bool weir__http_has_token(struct weir__bytes value, const char *token)

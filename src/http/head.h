@@ -1,5 +1,6 @@
 /* head.h - the head of a request: its line and its fields, checked against RFC 9110 and 9112 by the
- * letter, because whatever two programs read differently can be smuggled between them.
+ * letter, because whatever two programs read differently can be smuggled between them. And that of
+ * an answer, as far as a WebSocket's client needs it.
  *
  * Refused, each with a status and a sentence: line ends that are not CR LF, folded lines, space
  * before a colon, characters that do not belong, two lengths or a length beside an encoding, a
@@ -64,6 +65,17 @@ bool weir__http_head_end(const uint8_t *at, size_t there, size_t *seen, size_t *
 bool weir__http_head_parse(struct weir__http_request *out, const uint8_t *head, size_t len,
                            const struct weir__http_head_limits *, struct weir__http_refusal *);
 
+/* What another server said to us. */
+struct weir__http_answer {
+    unsigned status;
+    size_t field_count;
+    struct weir__http_field fields[WEIR__HTTP_FIELDS_MAX];
+};
+
+/* The same for the head of an answer; status and text are then for our own log. */
+bool weir__http_answer_parse(struct weir__http_answer *out, const uint8_t *head, size_t len,
+                             struct weir__http_refusal *);
+
 /* Fields of a trailer, empty line included: checked as fields are, and forgotten. */
 bool weir__http_trailer_check(const uint8_t *at, size_t len, struct weir__http_refusal *);
 
@@ -73,6 +85,7 @@ bool weir__http_is_value(struct weir__bytes);
 
 /* The value of the first field of that name (in lower case); at is NULL when there is none. */
 struct weir__bytes weir__http_field(const struct weir__http_request *, const char *name);
+struct weir__bytes weir__http_answer_field(const struct weir__http_answer *, const char *name);
 
 /* Whether a comma-separated value has this token (in lower case), in any case. */
 bool weir__http_has_token(struct weir__bytes value, const char *token);

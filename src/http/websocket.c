@@ -8,9 +8,8 @@
 
 #include "base/buf.h"
 
-#define KEY_BYTES 24 /* base64 of 16 random bytes */
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-#define FRAME_HEAD_MAX 10 /* of ours, which have no mask */
+#define FRAME_HEAD_MAX 14 /* with a mask */
 
 /* ---- the welcome ---- */
 
@@ -22,18 +21,20 @@ static bool refuse(struct weir__http_refusal *r, unsigned status, const char *te
 
 static bool is_key(struct weir__bytes key)
 {
-    uint8_t raw[KEY_BYTES];
+    uint8_t raw[WEIR__WEBSOCKET_KEY_BYTES];
 
-    return key.len == KEY_BYTES && key.at[KEY_BYTES - 1] == '=' && key.at[KEY_BYTES - 2] == '=' &&
-           EVP_DecodeBlock(raw, key.at, KEY_BYTES) == KEY_BYTES / 4 * 3;
+    return key.len == WEIR__WEBSOCKET_KEY_BYTES && key.at[WEIR__WEBSOCKET_KEY_BYTES - 1] == '=' &&
+           key.at[WEIR__WEBSOCKET_KEY_BYTES - 2] == '=' &&
+           EVP_DecodeBlock(raw, key.at, WEIR__WEBSOCKET_KEY_BYTES) ==
+               WEIR__WEBSOCKET_KEY_BYTES / 4 * 3;
 }
 
-static bool accept_key(struct weir__bytes key, char out[WEIR__WEBSOCKET_ACCEPT_BYTES])
+bool weir__websocket_accept(struct weir__bytes key, char out[WEIR__WEBSOCKET_ACCEPT_BYTES])
 {
-    uint8_t text[KEY_BYTES + sizeof GUID], digest[SHA_DIGEST_LENGTH];
+    uint8_t text[WEIR__WEBSOCKET_KEY_BYTES + sizeof GUID], digest[SHA_DIGEST_LENGTH];
 
-    memcpy(text, key.at, KEY_BYTES);
-    memcpy(text + KEY_BYTES, GUID, sizeof GUID);
+    memcpy(text, key.at, WEIR__WEBSOCKET_KEY_BYTES);
+    memcpy(text + WEIR__WEBSOCKET_KEY_BYTES, GUID, sizeof GUID);
     if (!EVP_Digest(text, sizeof text - 1, digest, NULL, EVP_sha1(), NULL)) return false;
     EVP_EncodeBlock((unsigned char *)out, digest, sizeof digest);
     return true;
@@ -63,7 +64,8 @@ bool weir__websocket_welcome(const struct weir__http_request *q, const char *con
     out->protocol = choose(q, protocols);
     if (!out->protocol)
         return refuse(r, 400, "Sec-WebSocket-Protocol must have AMQPWSB10 or amqp.");
-    if (!accept_key(key, out->accept)) return refuse(r, 500, "SHA-1 is not to be had here.");
+    if (!weir__websocket_accept(key, out->accept))
+        return refuse(r, 500, "SHA-1 is not to be had here.");
     return true;
 }
 
@@ -71,6 +73,7 @@ bool weir__websocket_welcome(const struct weir__http_request *q, const char *con
 
 struct weir__websocket {
     struct wslay_event_context *frames;
+    struct weir__rand mask; /* a client's */
     uint8_t in[WEIR__WEBSOCKET_INPUT_BYTES];
     size_t in_at, in_len;
     uint8_t payload[WEIR__WEBSOCKET_INPUT_BYTES];
@@ -138,19 +141,37 @@ static void take_chunk(wslay_event_context_ptr frames,
     w->payload_len += chunk->data_length;
 }
 
+static int make_mask(wslay_event_context_ptr frames, uint8_t *to, size_t len, void *user)
+{
+    struct weir__websocket *w = user;
+
+    if (w->mask.fill(w->mask.self, to, len, NULL) == 0) return 0;
+    wslay_event_set_error(frames, WSLAY_ERR_CALLBACK_FAILURE);
+    return -1;
+}
+
 static const struct wslay_event_callbacks callbacks = {
     .recv_callback = give_input,
     .send_callback = take_output,
+    .genmask_callback = make_mask,
     .on_frame_recv_start_callback = begin_frame,
     .on_frame_recv_chunk_callback = take_chunk,
 };
 
-int weir__websocket_new(struct weir__websocket **out, struct weir_error *err)
+static int make_frames(struct weir__websocket *w, const struct weir__rand *mask)
+{
+    if (!mask) return wslay_event_context_server_init(&w->frames, &callbacks, w);
+    w->mask = *mask;
+    return wslay_event_context_client_init(&w->frames, &callbacks, w);
+}
+
+int weir__websocket_new(struct weir__websocket **out, const struct weir__rand *mask,
+                        struct weir_error *err)
 {
     struct weir__websocket *w = calloc(1, sizeof *w);
 
     *out = NULL;
-    if (!w || wslay_event_context_server_init(&w->frames, &callbacks, w) != 0) {
+    if (!w || make_frames(w, mask) != 0) {
         free(w);
         return weir__fail(err, WEIR_ENOMEM, "out of memory for a WebSocket");
     }

@@ -28,7 +28,7 @@ static const struct weir__route routes[] = {
     {GET, "readyz", OPEN, 0, WORKER, weir__health_answer},
     {GET, "livez", OPEN, 0, LOOP, weir__livez_answer},
     {GET, "metrics", LOCAL, MANAGE, WORKER, weir__metrics_answer},
-    {GET, "$servicebus/websocket", OPEN, 0, LOOP, weir__tunnel_answer},
+    {GET, "$servicebus/websocket", OPEN, 0, LOOP, weir__upgrade_answer},
     {POST, "*/messages", HUB, SEND, LOOP, weir__rest_answer},
     {POST, "*/partitions/*/messages", HUB, SEND, LOOP, weir__rest_answer},
     {POST, "*/publishers/*/messages", HUB, SEND, LOOP, weir__rest_answer},
@@ -57,6 +57,13 @@ static const struct weir__route routes[] = {
 const char *weir__visit_hub(const struct weir__visit *v)
 {
     return v->route->scope == HUB ? v->star[0] : NULL;
+}
+
+bool weir__visit_only_new(const struct weir__visit *v)
+{
+    struct weir__bytes match = weir__http_field(v->request, "if-none-match");
+
+    return match.len == 1 && *match.at == '*';
 }
 
 /* ---- paths ---- */

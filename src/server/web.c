@@ -222,7 +222,8 @@ static void on_event(struct weir__visit *v, const struct weir__http_event *ev)
 /* From here on it is a WebSocket, and this visit is over. */
 static void leave_for_tunnel(struct weir__visit *v)
 {
-    if (!weir__tunnel_open(v->server, v->tcp, weir__http_output(v->http), weir__http_rest(v->http)))
+    if (!weir__upgrade_open(v->server, v->tcp, weir__http_output(v->http),
+                            weir__http_rest(v->http)))
         weir__tcp_abort(v->tcp, "no memory for a WebSocket"); /* calls closed, later */
     else
         free_visit(v);

@@ -7,7 +7,7 @@
  *   metrics.c  /metrics
  *   rest.c     POST /HUB/messages and its kin
  *   admin.c    /$weir/hubs ..., keys.c /$weir/keys ...: administration, with a Manage token
- *   tunnel.c   /$servicebus/websocket: AMQP inside a WebSocket
+ *   upgrade.c  /$servicebus/websocket: AMQP inside a WebSocket
  *
  * A request is answered on its connection's loop; or on the server's worker, when the answer may
  * have to wait for the disk; or when the log says that something is durable. While somebody else
@@ -99,7 +99,7 @@ bool weir__health_answer(struct weir__visit *);
 bool weir__livez_answer(struct weir__visit *);
 bool weir__metrics_answer(struct weir__visit *);
 bool weir__rest_answer(struct weir__visit *);
-bool weir__tunnel_answer(struct weir__visit *);
+bool weir__upgrade_answer(struct weir__visit *);
 bool weir__admin_list_hubs(struct weir__visit *);
 bool weir__admin_show_hub(struct weir__visit *);
 bool weir__admin_put_hub(struct weir__visit *);
@@ -149,6 +149,9 @@ struct weir__visit {
 /* The hub that the path names; NULL: none. */
 const char *weir__visit_hub(const struct weir__visit *);
 
+/* If-None-Match: *, which asks to make what is not there and to change nothing else. */
+bool weir__visit_only_new(const struct weir__visit *);
+
 /* For a route on the loop: it is asked again soon, and says false now. false: it was asked for
  * WEIR__SERVER_BUSY_MS already, or there is no time. */
 bool weir__visit_retry(struct weir__visit *);
@@ -161,9 +164,9 @@ bool weir__visit_accept(void *server, struct weir__tcp *);
 /* On its loop: closes it when what it asked for is answered. */
 void weir__visit_stop(struct weir__visit *);
 
-/* tunnel.c: the connection speaks AMQP inside a WebSocket from here on. head is what is still to be
+/* upgrade.c: the connection speaks AMQP inside a WebSocket from here on. head is what is still to be
  * written in HTTP, rest what came behind it; both are copied. */
-bool weir__tunnel_open(struct weir__server *, struct weir__tcp *, struct weir__bytes head,
-                       struct weir__bytes rest);
+bool weir__upgrade_open(struct weir__server *, struct weir__tcp *, struct weir__bytes head,
+                        struct weir__bytes rest);
 
 #endif

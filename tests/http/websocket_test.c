@@ -1,4 +1,4 @@
-/* websocket_test.c - the welcome, and frames of every kind, in every cut. */
+/* websocket_test.c - the welcome, and frames of every kind, in every cut, for both sides. */
 #include "http/websocket.h"
 
 #include <setjmp.h>
@@ -107,13 +107,24 @@ static void note(struct weir__websocket *w, struct story *s)
     weir__websocket_sent(w, b.len);
 }
 
+/* Masks that are known beforehand. */
+static int fill_mask(void *self, void *out, size_t len, struct weir_error *err)
+{
+    (void)self, (void)err;
+    memcpy(out, "\1\2\3\4", len);
+    return 0;
+}
+
+static const struct weir__rand mask_of_ours = {fill_mask, NULL};
+
 /* piece 0: as much as there is room for. */
-static void play(const uint8_t *at, size_t len, size_t piece, struct story *s)
+static void play(const struct weir__rand *role, const uint8_t *at, size_t len, size_t piece,
+                 struct story *s)
 {
     struct weir__websocket *w;
 
     memset(s, 0, sizeof *s);
-    assert_int_equal(weir__websocket_new(&w, NULL), 0);
+    assert_int_equal(weir__websocket_new(&w, role, NULL), 0);
     while (len) {
         size_t room, n;
         uint8_t *to = weir__websocket_input(w, &room);
@@ -130,14 +141,14 @@ static void play(const uint8_t *at, size_t len, size_t piece, struct story *s)
     weir__websocket_free(w);
 }
 
-static struct story *play_all(const uint8_t *at, size_t len)
+static struct story *play_as(const struct weir__rand *role, const uint8_t *at, size_t len)
 {
     static const size_t pieces[] = {1, 2, 3, 7, 100};
     static struct story whole, cut;
 
-    play(at, len, 0, &whole);
+    play(role, at, len, 0, &whole);
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        play(at, len, pieces[i], &cut);
+        play(role, at, len, pieces[i], &cut);
         assert_int_equal(cut.payload_len, whole.payload_len);
         assert_memory_equal(cut.payload, whole.payload, whole.payload_len);
         assert_int_equal(cut.out_len, whole.out_len);
@@ -147,7 +158,13 @@ static struct story *play_all(const uint8_t *at, size_t len)
     return &whole;
 }
 
-/* A frame of a client. */
+/* What a client says to us. */
+static struct story *play_all(const uint8_t *at, size_t len)
+{
+    return play_as(NULL, at, len);
+}
+
+/* A frame of a client; of a server, when it is not masked. */
 static size_t frame(uint8_t *to, uint8_t first, bool masked, const void *payload, size_t len)
 {
     static const uint8_t mask[4] = {0x37, 0xfa, 0x21, 0x3d};
@@ -275,7 +292,7 @@ static void messages_are_framed_within_limits(void **state)
     struct weir__bytes out;
 
     (void)state;
-    assert_int_equal(weir__websocket_new(&w, NULL), 0);
+    assert_int_equal(weir__websocket_new(&w, NULL, NULL), 0);
     assert_int_equal(weir__websocket_send(w, weir__bytes_of("hi", 2)), 2);
     out = weir__websocket_output(w);
     assert_int_equal(out.len, 4);
@@ -304,6 +321,62 @@ static void messages_are_framed_within_limits(void **state)
     weir__websocket_free(w);
 }
 
+static void a_client_is_the_other_side(void **state)
+{
+    static uint8_t data[WEIR__WEBSOCKET_MESSAGE_MAX];
+    struct weir__websocket *w;
+    struct weir__bytes out;
+    uint8_t wire[300];
+    struct story *s;
+    size_t len;
+
+    (void)state;
+    len = frame(wire, FIN | BINARY, false, "abc", 3);
+    len += frame(wire + len, FIN | PING, false, "hello", 5);
+    len += frame(wire + len, FIN | BINARY, false, data, 200);
+    s = play_as(&mask_of_ours, wire, len);
+    assert_int_equal(s->payload_len, 203);
+    assert_memory_equal(s->payload, "abc", 3);
+    assert_int_equal(s->out_len, 11);
+    assert_memory_equal(s->out, "\x8a\x85\1\2\3\4\x69\x67\x6f\x68\x6e", 11);
+    assert_false(s->closed);
+
+    len = frame(wire, FIN | BINARY, true, "abc", 3); /* a server has no mask */
+    s = play_as(&mask_of_ours, wire, len);
+    assert_true(s->closed && s->payload_len == 0);
+    assert_memory_equal(s->out, "\x88\x82\1\2\3\4\x02\xe8", 8); /* 1002 */
+
+    assert_int_equal(weir__websocket_new(&w, &mask_of_ours, NULL), 0);
+    assert_int_equal(weir__websocket_send(w, weir__bytes_of("hi", 2)), 2);
+    out = weir__websocket_output(w);
+    assert_int_equal(out.len, 8);
+    assert_memory_equal(out.at, "\x82\x82\1\2\3\4\x69\x6b", 8);
+    weir__websocket_sent(w, out.len);
+    assert_int_equal(weir__websocket_send(w, weir__bytes_of(data, sizeof data)), sizeof data);
+    assert_int_equal(weir__websocket_output(w).len, sizeof data + 14);
+    weir__websocket_free(w);
+}
+
+static int refuse_mask(void *self, void *out, size_t len, struct weir_error *err)
+{
+    (void)self, (void)out, (void)len;
+    return weir__fail(err, WEIR_EIO, "no chance today");
+}
+
+/* A frame without a mask must not leave. */
+static void without_chance_a_client_is_silent(void **state)
+{
+    const struct weir__rand none = {refuse_mask, NULL};
+    struct weir__websocket *w;
+
+    (void)state;
+    assert_int_equal(weir__websocket_new(&w, &none, NULL), 0);
+    weir__websocket_send(w, weir__bytes_of("hi", 2));
+    assert_int_equal(weir__websocket_output(w).len, 0);
+    assert_true(weir__websocket_closed(w));
+    weir__websocket_free(w);
+}
+
 static void who_does_not_read_is_not_read(void **state)
 {
     uint8_t wire[4096], text[120] = {0};
@@ -312,7 +385,7 @@ static void who_does_not_read_is_not_read(void **state)
 
     (void)state;
     while (len + 126 <= sizeof wire) len += frame(wire + len, FIN | PING, true, text, 120);
-    assert_int_equal(weir__websocket_new(&w, NULL), 0);
+    assert_int_equal(weir__websocket_new(&w, NULL, NULL), 0);
     for (uint8_t *to; came < (4 << 20) && (to = weir__websocket_input(w, &room)); came += len) {
         memcpy(to, wire, len);
         weir__websocket_received(w, len);
@@ -334,6 +407,8 @@ int main(void)
         cmocka_unit_test(a_close_is_answered),
         cmocka_unit_test(frames_have_a_limit),
         cmocka_unit_test(messages_are_framed_within_limits),
+        cmocka_unit_test(a_client_is_the_other_side),
+        cmocka_unit_test(without_chance_a_client_is_silent),
         cmocka_unit_test(who_does_not_read_is_not_read),
     };
 

@@ -1,49 +1,43 @@
-/* tunnel.c - AMQP inside a WebSocket: /$servicebus/websocket.
- *
- *   socket > io > websocket (frames off) > connection > websocket (frames on) > io > socket
- *
- * A tunnel stands between a TCP connection and connection.c: it is the one's owner and behaves to
- * the other as the first does, by the same calls. What the connection asks of the TCP connection
- * (flush, resume, end) it asks directly. AMQP frames and WebSocket messages have nothing to do with
- * each other: both sides are streams of bytes. */
+#include "tunnel/tunnel.h"
+
 #include <stdlib.h>
 
-#include "server/web.h"
+#include "base/buf.h"
+#include "http/websocket.h"
 
-struct tunnel {
+struct weir__tunnel {
     struct weir__tcp *tcp;
     struct weir__websocket *socket;
-    struct weir__connection *inner;
+    const struct weir__tcp_calls *calls;
+    void *inner;
     struct weir__buf head; /* the answer in HTTP, to be written first */
     size_t head_at;
     struct weir__buf rest; /* what came behind the request, to be read first */
     size_t rest_at;
     bool held;  /* room was asked for and refused */
-    bool ended; /* the connection knows that nothing more comes */
+    bool ended; /* the inner owner knows that nothing more comes */
 };
-
-static const struct weir__tcp_calls *const inner_calls = &weir__connection_calls;
 
 /* ---- in ---- */
 
-/* Payload to the connection, as far as it takes some. */
-static void push(struct tunnel *t)
+/* Payload to the inner owner, as far as it takes some. */
+static void push(struct weir__tunnel *t)
 {
     struct weir__bytes got;
 
     while ((got = weir__websocket_payload(t->socket)).len) {
         size_t room = 0;
-        uint8_t *to = inner_calls->room(t->inner, &room);
+        uint8_t *to = t->calls->room(t->inner, &room);
         if (!to || room == 0) break;
         if (got.len > room) got.len = room;
         memcpy(to, got.at, got.len);
         weir__websocket_taken(t->socket, got.len);
-        inner_calls->received(t->inner, got.len);
+        t->calls->received(t->inner, got.len);
     }
 }
 
 /* What came early, to the frames, as far as they take some. */
-static void read_rest(struct tunnel *t)
+static void read_rest(struct weir__tunnel *t)
 {
     while (t->rest_at < t->rest.len) {
         size_t room, left = t->rest.len - t->rest_at;
@@ -59,9 +53,9 @@ static void read_rest(struct tunnel *t)
     t->rest_at = 0;
 }
 
-/* Moves what can be moved. A connection that takes no more asks for it later, by resuming the
- * reading, which therefore has to stand still. */
-static void move(struct tunnel *t)
+/* Moves what can be moved. An owner that takes no more asks for it later, by resuming the reading,
+ * which therefore has to stand still. */
+static void move(struct weir__tunnel *t)
 {
     push(t);
     read_rest(t);
@@ -69,14 +63,14 @@ static void move(struct tunnel *t)
         weir__tcp_pause(t->tcp);
     } else if (weir__websocket_closed(t->socket) && !t->ended) {
         t->ended = true;
-        inner_calls->ended(t->inner);
+        t->calls->ended(t->inner);
     }
     weir__tcp_flush(t->tcp);
 }
 
 static uint8_t *give_room(void *owner, size_t *room)
 {
-    struct tunnel *t = owner;
+    struct weir__tunnel *t = owner;
     uint8_t *to = NULL;
 
     *room = 0;
@@ -88,7 +82,7 @@ static uint8_t *give_room(void *owner, size_t *room)
 
 static void received(void *owner, size_t bytes)
 {
-    struct tunnel *t = owner;
+    struct weir__tunnel *t = owner;
 
     weir__websocket_received(t->socket, bytes);
     move(t);
@@ -96,32 +90,32 @@ static void received(void *owner, size_t bytes)
 
 static void ended(void *owner)
 {
-    struct tunnel *t = owner;
+    struct weir__tunnel *t = owner;
 
     if (t->ended) return;
     t->ended = true;
-    inner_calls->ended(t->inner);
+    t->calls->ended(t->inner);
 }
 
 /* ---- out ---- */
 
-/* What the connection has to say becomes messages, as far as there is room; behind a close nobody
+/* What the inner owner has to say becomes messages, as far as there is room; behind a close nobody
  * hears it. Its end is ours. */
-static void fill(struct tunnel *t)
+static void fill(struct weir__tunnel *t)
 {
     struct weir__bytes out;
     size_t n = 1;
 
-    while (n && (out = inner_calls->output(t->inner)).len) {
+    while (n && (out = t->calls->output(t->inner)).len) {
         n = weir__websocket_closed(t->socket) ? out.len : weir__websocket_send(t->socket, out);
-        if (n) inner_calls->sent(t->inner, n);
+        if (n) t->calls->sent(t->inner, n);
     }
     if (n && weir__tcp_ending(t->tcp)) weir__websocket_close(t->socket);
 }
 
 static struct weir__bytes output(void *owner)
 {
-    struct tunnel *t = owner;
+    struct weir__tunnel *t = owner;
 
     if (t->head_at < t->head.len)
         return weir__bytes_of(t->head.at + t->head_at, t->head.len - t->head_at);
@@ -131,7 +125,7 @@ static struct weir__bytes output(void *owner)
 
 static void sent(void *owner, size_t bytes)
 {
-    struct tunnel *t = owner;
+    struct weir__tunnel *t = owner;
 
     if (t->head_at < t->head.len) {
         t->head_at += bytes;
@@ -143,8 +137,9 @@ static void sent(void *owner, size_t bytes)
 
 /* ---- lives ---- */
 
-static void free_tunnel(struct tunnel *t)
+void weir__tunnel_free(struct weir__tunnel *t)
 {
+    if (!t) return;
     weir__websocket_free(t->socket);
     weir__buf_fini(&t->head);
     weir__buf_fini(&t->rest);
@@ -153,13 +148,13 @@ static void free_tunnel(struct tunnel *t)
 
 static void closed(void *owner, const struct weir_error *why)
 {
-    struct tunnel *t = owner;
+    struct weir__tunnel *t = owner;
 
-    inner_calls->closed(t->inner, why);
-    free_tunnel(t);
+    t->calls->closed(t->inner, why);
+    weir__tunnel_free(t);
 }
 
-static const struct weir__tcp_calls calls = {
+static const struct weir__tcp_calls tunnel_calls = {
     .room = give_room,
     .received = received,
     .ended = ended,
@@ -168,36 +163,32 @@ static const struct weir__tcp_calls calls = {
     .closed = closed,
 };
 
-bool weir__tunnel_open(struct weir__server *server, struct weir__tcp *tcp, struct weir__bytes head,
-                       struct weir__bytes rest)
+int weir__tunnel_new(struct weir__tunnel **out, const struct weir__rand *mask,
+                     struct weir__bytes head, struct weir__bytes rest, struct weir_error *err)
 {
-    struct tunnel *t = calloc(1, sizeof *t);
+    struct weir__tunnel *t = calloc(1, sizeof *t);
 
-    if (!t) return false;
-    t->tcp = tcp;
+    *out = NULL;
+    if (!t) goto fail;
     weir__buf_init(&t->head, head.len);
     weir__buf_init(&t->rest, rest.len);
     if (!weir__buf_add(&t->head, head.at, head.len) ||
-        !weir__buf_add(&t->rest, rest.at, rest.len) || weir__websocket_new(&t->socket, NULL) != 0)
+        !weir__buf_add(&t->rest, rest.at, rest.len) ||
+        weir__websocket_new(&t->socket, mask, NULL) != 0)
         goto fail;
-    t->inner = weir__connection_enter(server, tcp);
-    if (!t->inner) goto fail;
-    weir__tcp_adopt(tcp, &calls, t);
-    move(t);
-    return true;
+    *out = t;
+    return 0;
 fail:
-    free_tunnel(t);
-    return false;
+    weir__tunnel_free(t);
+    return weir__fail(err, WEIR_ENOMEM, "no memory for a WebSocket");
 }
 
-bool weir__tunnel_answer(struct weir__visit *v)
+void weir__tunnel_start(struct weir__tunnel *t, struct weir__tcp *tcp,
+                        const struct weir__tcp_calls *calls, void *inner)
 {
-    static const char *const protocols[] = {"AMQPWSB10", "amqp", NULL};
-    struct weir__http_refusal refusal;
-
-    if (weir__websocket_welcome(v->request, protocols, &v->answer.welcome, &refusal))
-        weir__answer_empty(v, 101);
-    else
-        weir__answer_error(v, refusal.status, "%s", refusal.text);
-    return true;
+    t->tcp = tcp;
+    t->calls = calls;
+    t->inner = inner;
+    weir__tcp_adopt(tcp, &tunnel_calls, t);
+    move(t);
 }
