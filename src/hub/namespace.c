@@ -203,8 +203,12 @@ static int take_folder(struct weir__namespace *ns, struct weir_error *err)
     int rc = ns->options.must_exist ? check_exists(ns, err) : make_folder(fs, ns->store.dir, err);
 
     if (rc != 0) return rc;
-    snprintf(path, sizeof path, "%s/lock", ns->store.dir);
-    return fs->ops->open(fs, path, WEIR__FS_LOCK, &ns->lock_file, err);
+    snprintf(path, sizeof path, "%s/" WEIR__NAMESPACE_LOCK, ns->store.dir);
+    rc = fs->ops->open(fs, path, WEIR__FS_LOCK, &ns->lock_file, err);
+    if (rc != 0) return rc;
+    snprintf(path, sizeof path, "%s/" WEIR__NAMESPACE_SERVING, ns->store.dir);
+    fs->ops->remove(fs, path, NULL); /* hardly ever there */
+    return 0;
 }
 
 static int set_options(struct weir__namespace *ns, const struct weir__namespace_options *given,

@@ -1,6 +1,9 @@
 /* namespace.h - an opened data folder and the hubs in it.
  *
  *   DIR/lock               held while open; has our pid
+ *   DIR/serving            where the folder is served, by whoever serves it: nothing to us, but what
+ *                          is there when we take the lock is of somebody who has left, and goes
+ *   DIR/id                 tells this folder from others, once somebody has asked: see identity.c
  *   DIR/catalog.0 .1       hubs, groups, access rules: see catalog.h
  *   DIR/hub-<id>/          the log of a hub; id is 16 hexadecimal digits and never used again
  *
@@ -24,6 +27,9 @@
 #include "base/rand.h"
 #include "hub/catalog.h"
 #include "hub/hub.h"
+
+#define WEIR__NAMESPACE_LOCK "lock"
+#define WEIR__NAMESPACE_SERVING "serving"
 
 struct weir__namespace_options {
     struct weir__fs *fs;        /* NULL: the machine's */
@@ -115,11 +121,22 @@ int weir__namespace_rule_rotate(struct weir__namespace *, const char *hub, const
 int weir__namespace_rules(struct weir__namespace *, const char *hub, struct weir__rule *out,
                           uint32_t room, uint32_t *out_count, struct weir_error *);
 
+/* A rule with every right, for whoever may read the folder anyway: it is kept in memory until the
+ * namespace is closed, it is in no list, and no other can have its name. The same at every call. */
+#define WEIR__NAMESPACE_OWNER "$owner"
+int weir__namespace_own(struct weir__namespace *, struct weir__rule *out, struct weir_error *);
+
 /* Whether a token is good for a resource, at a time: see weir__access_token_check. resource is an
  * URI or a path as it stands, without escapes. */
 int weir__namespace_verify(struct weir__namespace *, struct weir__bytes token,
                            struct weir__bytes resource, int64_t now_s,
                            struct weir__access_grant *out, struct weir_error *);
+
+#define WEIR__NAMESPACE_ID_BYTES 33 /* hexadecimal, its NUL included */
+
+/* The folder's id: made at the first call, and the same ever after, wherever the folder goes. */
+int weir__namespace_id(struct weir__namespace *, char out[WEIR__NAMESPACE_ID_BYTES],
+                       struct weir_error *);
 
 /* ---- keeping ---- */
 

@@ -125,11 +125,26 @@ int weir__namespace_rules(struct weir__namespace *ns, const char *hub, struct we
     return rc;
 }
 
+int weir__namespace_own(struct weir__namespace *ns, struct weir__rule *out, struct weir_error *err)
+{
+    struct weir__rule rule = {.name = WEIR__NAMESPACE_OWNER, .rights = WEIR__RIGHTS_ALL};
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < WEIR__KEYS; i++)
+        rc = weir__access_key_make(&ns->options.rand, rule.key[i], err);
+    if (rc != 0) return rc;
+    weir__mutex_lock(&ns->lock);
+    if (!ns->owner.name[0]) ns->owner = rule;
+    *out = ns->owner;
+    weir__mutex_unlock(&ns->lock);
+    return 0;
+}
+
 int weir__namespace_verify(struct weir__namespace *ns, struct weir__bytes token,
                            struct weir__bytes resource, int64_t now_s,
                            struct weir__access_grant *out, struct weir_error *err)
 {
-    struct weir__access_rules rows[2] = {{0}}; /* the namespace's and the hub's */
+    struct weir__access_rules rows[3] = {{0}}; /* the namespace's, the hub's, the owner's */
     char hub[WEIR__HUB_NAME_MAX + 1];
     struct weir__access_token parsed;
     struct weir__access_path wanted;
@@ -143,7 +158,8 @@ int weir__namespace_verify(struct weir__namespace *ns, struct weir__bytes token,
     rows[0] = (struct weir__access_rules){ns->catalog.rules, ns->catalog.rule_count};
     if (hub[0] && find_list(&ns->catalog, hub, &list, NULL) == 0)
         rows[1] = (struct weir__access_rules){*list.rules, *list.count};
-    rc = weir__access_token_check(&parsed, rows, 2, &wanted, now_s, out, err);
+    rows[2] = (struct weir__access_rules){&ns->owner, ns->owner.name[0] != '\0'};
+    rc = weir__access_token_check(&parsed, rows, 3, &wanted, now_s, out, err);
     weir__mutex_unlock(&ns->lock);
     return rc;
 }

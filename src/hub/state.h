@@ -57,7 +57,8 @@ struct weir__namespace {
     struct weir__mutex lock;
     struct weir__catalog catalog; /* written under both locks, read under either; hubs too */
     struct weir__hub *hubs;
-    uint32_t users; /* lock; of all hubs, deleted ones too */
+    struct weir__rule owner; /* lock; without a name until it is asked for */
+    uint32_t users;          /* lock; of all hubs, deleted ones too */
 };
 
 /* ---- namespace.c ---- */

@@ -11,7 +11,7 @@
  *
  * retain_ms is negative for ever, retain_bytes 0 for no limit. PUT makes what is not there (201)
  * and agrees with what is the same (200; groups are added); what is given and differs is 409,
- * because it is for good. */
+ * because it is for good. With "If-None-Match: *" it only makes: 412 when it is there. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -182,7 +182,7 @@ bool weir__admin_put_hub(struct weir__visit *v)
     int rc = weir__order_read(&order, weir__buf_bytes(&v->body), WEIR__ORDER_HUB, &err);
 
     if (rc == 0) rc = create_hub(ns, v->star[0], &order, &err);
-    if (rc == WEIR_EEXIST) {
+    if (rc == WEIR_EEXIST && !weir__visit_only_new(v)) {
         status = 200;
         rc = agree_hub(ns, v->star[0], &order, &err);
     }

@@ -96,11 +96,11 @@ void weir__answer_error(struct weir__visit *v, unsigned status, const char *fmt,
 }
 
 /* Where HTTP says it otherwise than errors.c, which has the statuses of $management. */
-static unsigned status_of(int code)
+static unsigned status_of(const struct weir__visit *v, int code)
 {
     switch (code) {
     case WEIR_EDENIED: return 403; /* who came in may not do this; the others get 401 before */
-    case WEIR_EEXIST: return 409;
+    case WEIR_EEXIST: return weir__visit_only_new(v) ? 412 : 409;
     case WEIR_ETOOBIG: return 413;
     default: return (unsigned)weir__errors_status(code);
     }
@@ -109,13 +109,13 @@ static unsigned status_of(int code)
 void weir__answer_failure(struct weir__visit *v, const struct weir_error *why)
 {
     struct weir__refusal r = {.why = *why};
-    unsigned status = status_of(why->code);
+    unsigned status = status_of(v, why->code);
     struct weir__amqp_error said = weir__errors_say(&r);
 
     if (status >= 500)
         weir__log_line(&v->server->logger, WEIR__WARN, "http", "%s: %s",
                        weir__http_method_name(v->request->method), why->text);
-    if (status == 409 || status == 403)
+    if (status == 403 || status == 409 || status == 412)
         weir__answer_error(v, status, "%s", why->text);
     else
         weir__answer_error(v, status, "%.*s", (int)said.description.len,

@@ -7,9 +7,11 @@
  *          "primary_key", "secondary_key" and "connection_string"
  *
  * PUT makes a rule (201) or agrees with one that has the same rights and, if they are given, the
- * same keys (200); others are 409. POST ?rotate=primary or ?rotate=secondary makes a new key; the
- * old one is void at once. The last rule of the namespace with Manage cannot be deleted: nobody
- * could make another one. */
+ * same keys (200); others are 409. With "If-None-Match: *" it only makes one: 412. POST
+ * ?rotate=primary or ?rotate=secondary makes a new key; the old one is void at once. POST
+ * ?rotate=next makes the first key the second, so that whoever uses it goes on, and a new first
+ * one. The last rule of the namespace with Manage cannot be deleted: nobody could make another
+ * one. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -204,28 +206,52 @@ bool weir__keys_put(struct weir__visit *v)
 
     if (rc == 0) rc = make_rule(v, &order, &err);
     made = rc == 0;
-    if (rc == WEIR_EEXIST) rc = agree(v, &order, &err);
+    if (rc == WEIR_EEXIST && !weir__visit_only_new(v)) rc = agree(v, &order, &err);
     weir__order_fini(&order);
     return rc == 0 ? show(v, made ? 201 : 200, made) : fail(v, &err);
 }
 
+/* A crash in between leaves the first key twice, which locks nobody out who was in. */
+static int rotate_next(struct weir__visit *v, struct weir_error *err)
+{
+    struct weir__namespace *ns = v->server->ns;
+    const char *hub = weir__visit_hub(v);
+    struct weir__rule rule;
+    int rc = load_rule(v, &rule, err);
+
+    if (rc == 0)
+        rc = weir__namespace_rule_rotate(ns, hub, rule.name, WEIR__KEY_SECONDARY,
+                                         rule.key[WEIR__KEY_PRIMARY], err);
+    if (rc == 0) rc = weir__namespace_rule_rotate(ns, hub, rule.name, WEIR__KEY_PRIMARY, NULL, err);
+    return rc;
+}
+
+static bool is_word(struct weir__bytes b, const char *word)
+{
+    return b.len == strlen(word) && memcmp(b.at, word, b.len) == 0;
+}
+
 bool weir__keys_rotate(struct weir__visit *v)
 {
-    enum weir__access_which which = WEIR__KEY_PRIMARY;
+    struct weir__namespace *ns = v->server->ns;
+    const char *hub = weir__visit_hub(v);
     struct weir__bytes word = {0};
     struct weir_error err;
     bool asked = weir__http_find_query(v->request->query, "rotate", &word);
+    int rc;
 
-    if (asked && word.len == 9 && memcmp(word.at, "secondary", 9) == 0) {
-        which = WEIR__KEY_SECONDARY;
-    } else if (!asked || (word.len && (word.len != 7 || memcmp(word.at, "primary", 7) != 0))) {
-        weir__answer_error(v, 400, "POST here is ?rotate=primary or ?rotate=secondary.");
+    if (asked && is_word(word, "next")) {
+        rc = rotate_next(v, &err);
+    } else if (asked && is_word(word, "secondary")) {
+        rc = weir__namespace_rule_rotate(ns, hub, rule_name(v), WEIR__KEY_SECONDARY, NULL, &err);
+    } else if (asked && (word.len == 0 || is_word(word, "primary"))) {
+        rc = weir__namespace_rule_rotate(ns, hub, rule_name(v), WEIR__KEY_PRIMARY, NULL, &err);
+    } else {
+        weir__answer_error(v, 400,
+                           "POST here is ?rotate=primary, ?rotate=secondary or ?rotate=next.");
         return true;
     }
-    if (weir__namespace_rule_rotate(v->server->ns, weir__visit_hub(v), rule_name(v), which, NULL,
-                                    &err) != 0)
-        return fail(v, &err);
-    return show(v, 200, true);
+    return rc == 0 ? show(v, 200, true) : fail(v, &err);
 }
 
 /* Changes by HTTP come one after the other, all on the worker. */

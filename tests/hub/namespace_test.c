@@ -2,9 +2,12 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 #include "hub/world.h"
 #include "support/allocs.h"
@@ -265,7 +268,63 @@ static void tokens_are_checked_where_they_belong(void **state)
     assert_int_equal(verify("sb://localhost/eh1", &grant), 0);
 }
 
+static int verify_owner(const char *key, const char *resource, struct weir__access_grant *grant)
+{
+    static const char text[] = "sb%3A%2F%2Flocalhost%2F\n1700000000";
+    unsigned char mac[32];
+    char base64[48], token[256];
+    unsigned len = sizeof mac;
+
+    assert_non_null(HMAC(EVP_sha256(), key, (int)strlen(key), (const unsigned char *)text,
+                         sizeof text - 1, mac, &len));
+    EVP_EncodeBlock((unsigned char *)base64, mac, (int)len);
+    snprintf(token, sizeof token,
+             "SharedAccessSignature sr=sb%%3A%%2F%%2Flocalhost%%2F&sig=%s&se=1700000000&skn=%s",
+             base64, WEIR__NAMESPACE_OWNER);
+    return weir__namespace_verify(w.ns, weir__bytes_of(token, strlen(token)),
+                                  weir__bytes_of(resource, strlen(resource)), 1699999999, grant,
+                                  &w.err);
+}
+
+/* Every right, everywhere, as long as the folder is open, and in no list. */
+static void an_owner_is_nobody_s_rule(void **state)
+{
+    struct weir__rule owner, again, listed[2];
+    struct weir__access_grant grant;
+    uint32_t count;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "eh1", 1), 0);
+    assert_int_equal(verify_owner("", "sb://localhost/", &grant), WEIR_EDENIED);
+    assert_int_equal(weir__namespace_own(w.ns, &owner, &w.err), 0);
+    assert_int_equal(weir__namespace_own(w.ns, &again, &w.err), 0);
+    assert_memory_equal(&owner, &again, sizeof owner);
+    assert_int_equal(verify_owner("", "sb://localhost/", &grant), WEIR_EDENIED);
+    assert_int_equal(verify_owner(owner.key[WEIR__KEY_PRIMARY], "sb://localhost/eh1", &grant), 0);
+    assert_int_equal(grant.rights, WEIR__RIGHTS_ALL);
+    assert_int_equal(weir__namespace_rules(w.ns, NULL, listed, 2, &count, &w.err), 0);
+    assert_int_equal(count, 0);
+    assert_int_equal(weir__namespace_rule_add(w.ns, NULL, &owner, &w.err), WEIR_EINVAL);
+    reopen();
+    assert_int_equal(verify_owner(owner.key[WEIR__KEY_PRIMARY], "sb://localhost/", &grant),
+                     WEIR_EDENIED);
+}
+
 /* ---- opening ---- */
+
+/* What says where a folder is served goes with the next who takes the lock. */
+static void no_sign_outlives_its_server(void **state)
+{
+    struct weir__fs *fs = w.options.fs;
+    const char *path = WORLD_DIR "/" WEIR__NAMESPACE_SERVING;
+    struct weir__file *file;
+
+    (void)state;
+    assert_int_equal(fs->ops->open(fs, path, WEIR__FS_CREATE, &file, &w.err), 0);
+    weir__file_close(file);
+    reopen();
+    assert_int_equal(fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &file, &w.err), WEIR_ENOTFOUND);
+}
 
 static void one_process_at_a_time(void **state)
 {
@@ -470,6 +529,8 @@ int main(void)
         TEST(groups_come_and_go),
         TEST(rules_are_kept_and_rotated),
         TEST(tokens_are_checked_where_they_belong),
+        TEST(an_owner_is_nobody_s_rule),
+        TEST(no_sign_outlives_its_server),
         TEST(one_process_at_a_time),
         TEST(must_exist_makes_nothing),
         TEST(two_namespaces_in_one_process),
