@@ -187,7 +187,8 @@ bool weir__args_parse(const struct weir__command *cmd, int argc, char **argv,
     }
     options->data_given = options->data != NULL;
     if (!options->data) options->data = getenv("WEIR_DATA");
-    if (!options->data || !*options->data) options->data = DEFAULT_DATA;
+    options->data_named = options->data && *options->data;
+    if (!options->data_named) options->data = DEFAULT_DATA;
     return true;
 }
 

@@ -44,11 +44,30 @@ struct weir__args_row {
 
 /* What every command takes. */
 struct weir__common {
-    const char *data; /* the folder: --data, else WEIR_DATA, else ./weir-data */
-    bool data_given;  /* by --data */
+    const char *data;            /* the folder: --data, else WEIR_DATA, else ./weir-data */
+    bool data_given;             /* by --data */
+    bool data_named;             /* by --data or by WEIR_DATA */
+    const char *connect, *admin; /* of commands with the rows below */
     const char *word[WEIR__ARGS_WORDS_MAX];
     int words;
 };
+
+/* Rows for commands that work on a server, too: home.h. */
+#define WEIR__ARGS_CONNECT                                                                         \
+    {                                                                                              \
+        "connect", WEIR__ARGS_TEXT, offsetof(struct weir__common, connect), "CONNSTR",             \
+            "a server, or Azure, instead of a folder (or WEIR_CONNECT)"                            \
+    }
+#define WEIR__ARGS_CONNECT_SERVE                                                                   \
+    {                                                                                              \
+        "connect", WEIR__ARGS_TEXT, offsetof(struct weir__common, connect), "CONNSTR",             \
+            "a running weir serve instead of a folder (or WEIR_CONNECT)"                           \
+    }
+#define WEIR__ARGS_ADMIN                                                                           \
+    {                                                                                              \
+        "admin", WEIR__ARGS_TEXT, offsetof(struct weir__common, admin), "URL",                     \
+            "its HTTP, if not at the usual port of the same host (or WEIR_ADMIN)"                  \
+    }
 
 struct weir__command {
     const char *name;    /* "hub create" */

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/args.h"
 
@@ -43,9 +44,22 @@ bool weir__connection_is_local(const char *address)
     return strcmp(host, "localhost") == 0;
 }
 
+void weir__connection_own(char out[WEIR__CONNECTION_ADDRESS_BYTES], const char *address)
+{
+    char host[HOST_BYTES];
+    const char *port = split(address, host);
+
+    if (strcmp(host, "0.0.0.0") == 0)
+        snprintf(out, WEIR__CONNECTION_ADDRESS_BYTES, "127.0.0.1%s", port);
+    else if (strcmp(host, "::") == 0)
+        snprintf(out, WEIR__CONNECTION_ADDRESS_BYTES, "[::1]%s", port);
+    else
+        snprintf(out, WEIR__CONNECTION_ADDRESS_BYTES, "%s", address);
+}
+
 /* Every address of this machine, and the ones that it alone has, are localhost to clients. */
 void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *address, const char *hub,
-                             const struct weir__rule *rule)
+                             const char *rule, const char *key)
 {
     char host[HOST_BYTES];
     const char *port = split(address, host);
@@ -57,6 +71,6 @@ void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *addre
              "Endpoint=sb://%s%s%s%s;SharedAccessKeyName=%s;SharedAccessKey=%s;"
              "UseDevelopmentEmulator=true;%s%s%s",
              six ? "[" : "", here ? "localhost" : host, six ? "]" : "",
-             strcmp(port, DEFAULT_PORT) == 0 ? "" : port, rule->name, rule->key[WEIR__KEY_PRIMARY],
-             hub ? "EntityPath=" : "", hub ? hub : "", hub ? ";" : "");
+             strcmp(port, DEFAULT_PORT) == 0 ? "" : port, rule, key, hub ? "EntityPath=" : "",
+             hub ? hub : "", hub ? ";" : "");
 }

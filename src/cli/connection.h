@@ -5,15 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "hub/access.h"
-
 #define WEIR__CONNECTION_BYTES 1280 /* of any, with its NUL */
+#define WEIR__CONNECTION_ADDRESS_BYTES 272
 #define WEIR__CONNECTION_ADDRESS "127.0.0.1:5672"
 
 /* The string for plain AMQP at an address, with a rule's first key. hub is whose rule it is; NULL:
  * the namespace's, which opens every hub. */
 void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *address, const char *hub,
-                             const struct weir__rule *);
+                             const char *rule, const char *key);
+
+/* The address by which this machine itself reaches what listens on one: that of every address is
+ * the machine's own. */
+void weir__connection_own(char out[WEIR__CONNECTION_ADDRESS_BYTES], const char *address);
 
 /* Whether it has the form "HOST:PORT", with a port of 0 to 65535. */
 bool weir__connection_is_address(const char *text);

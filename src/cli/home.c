@@ -4,6 +4,13 @@
 #include <stdlib.h>
 
 #include "cli/exit.h"
+#include "cli/serve.h"
+#include "cli/serving.h"
+
+#define USUAL_CONNECT                                                                              \
+    "Endpoint=sb://" WEIR__SERVE_AMQP ";SharedAccessKeyName=" WEIR__SERVE_RULE                     \
+    ";SharedAccessKey=" WEIR__SERVE_DEVELOPMENT_KEY ";UseDevelopmentEmulator=true"
+#define USUAL_ADMIN "http://" WEIR__SERVE_HTTP
 
 static void print_line(enum weir_level level, const char *room, const char *line, void *user)
 {
@@ -20,37 +27,22 @@ int weir__home_missing(const char *data)
     return WEIR__EXIT_NOT_FOUND;
 }
 
-int weir__home_open(struct weir **out, const char *data, bool must_exist)
+static int open_folder(struct weir **out, const char *data, bool must_exist, struct weir_error *err)
 {
     struct weir_options options = {.size = sizeof options,
                                    .must_exist = must_exist,
                                    .log = print_line};
+
+    return weir_open(out, data, &options, err);
+}
+
+int weir__home_open(struct weir **out, const char *data, bool must_exist)
+{
     struct weir_error err;
-    int rc = weir_open(out, data, &options, &err);
+    int rc = open_folder(out, data, must_exist, &err);
 
     if (rc == WEIR_ENOTFOUND) return weir__home_missing(data);
     return rc == 0 ? 0 : weir__exit_error(rc, &err, "data folder");
-}
-
-const char *weir__home_connect(const struct weir__common *common, const char *connect)
-{
-    const char *text = getenv("WEIR_CONNECT");
-
-    if (connect) return connect;
-    return !common->data_given && text && *text ? text : NULL;
-}
-
-int weir__home_reach(struct weir **out, const char *connect, const char *data)
-{
-    struct weir_options options = {.size = sizeof options, .log = print_line};
-    struct weir_error err;
-    int rc;
-
-    if (!connect) return weir__home_open(out, data, true);
-    rc = weir_open(out, connect, &options, &err);
-    if (rc == 0) return 0;
-    weir__exit_error(rc, &err, "--connect");
-    return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
 }
 
 int weir__home_close(struct weir *w, int code)
@@ -61,4 +53,142 @@ int weir__home_close(struct weir *w, int code)
     if (rc == 0) return code;
     rc = weir__exit_error(rc, &err, "closing the data folder");
     return code != 0 ? code : rc;
+}
+
+/* ---- through a server ---- */
+
+/* admin is NULL for the usual one. Nobody is called yet. */
+static int open_server(struct weir__home *h, const struct weir__command *self, const char *connect,
+                       const char *admin, unsigned want)
+{
+    struct weir_options options = {.size = sizeof options, .log = print_line};
+    struct weir_error err;
+    int rc = 0;
+
+    h->wire = true;
+    if (!(want & WEIR__HOME_ADMIN)) rc = weir_open(&h->weir, connect, &options, &err);
+    if (rc == 0 && ((want & WEIR__HOME_ADMIN) || ((want & WEIR__HOME_DETAILS) && admin)))
+        rc = weir__remote_open(&h->remote, connect, admin, &err);
+    if (rc == 0) return 0;
+    weir_close(h->weir, NULL);
+    weir__exit_error(rc, &err, "%s", self->name);
+    return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
+}
+
+/* Somebody has the folder. */
+static int reach_holder(struct weir__home *h, const struct weir__command *self,
+                        const struct weir__common *c, unsigned want,
+                        const struct weir_error *locked)
+{
+    struct weir__serving sign;
+    struct weir_error err;
+    int rc = weir__serving_read(c->data, &sign, &err);
+
+    if (rc == WEIR_ENOTFOUND) return weir__exit_error(locked->code, locked, "data folder");
+    if (rc != 0) return weir__exit_error(rc, &err, "the server of the data folder");
+    if ((want & WEIR__HOME_ADMIN) && !*sign.admin) {
+        fprintf(stderr,
+                "weir: %s is served by process %ld, without HTTP: start it with --http to change "
+                "hubs and keys while it runs\n",
+                c->data, sign.pid);
+        return WEIR__EXIT_UNREACHABLE;
+    }
+    fprintf(stderr, "weir: %s is served by process %ld: going through that server\n", c->data,
+            sign.pid);
+    return open_server(h, self, sign.connect, *sign.admin ? sign.admin : NULL, want);
+}
+
+static int ignore_rule(const struct weir_rule *rule, void *user)
+{
+    (void)rule, (void)user;
+    return 0;
+}
+
+/* Whether weir serve is on its usual ports, and whether its usual key is good: 0, or the error of
+ * the first question. */
+static int knock(struct weir_error *err)
+{
+    struct weir__remote *r;
+    int rc = weir__remote_open(&r, USUAL_CONNECT, USUAL_ADMIN, err);
+
+    if (rc == 0) rc = weir__remote_rule_list(r, NULL, ignore_rule, NULL, err);
+    weir__remote_close(r);
+    return rc;
+}
+
+/* Nobody named a place, and the usual folder is not there. */
+static int reach_usual(struct weir__home *h, const struct weir__command *self,
+                       const struct weir__common *c, unsigned want)
+{
+    struct weir_error err;
+    int rc = knock(&err);
+
+    if (rc == 0) {
+        fprintf(stderr, "weir: there is no %s: using the server at " WEIR__SERVE_AMQP "\n",
+                c->data);
+        return open_server(h, self, USUAL_CONNECT, USUAL_ADMIN, want);
+    }
+    if (rc == WEIR_EDENIED) {
+        fprintf(stderr,
+                "weir: there is no %s, and the server at " WEIR__SERVE_HTTP
+                " wants a key of its own; --connect names it\n",
+                c->data);
+        return WEIR__EXIT_FAILURE;
+    }
+    if (want & WEIR__HOME_MAKE) {
+        fprintf(stderr, "weir: using a new folder, %s\n", c->data);
+        return weir__home_open(&h->weir, c->data, false);
+    }
+    fprintf(stderr,
+            "weir: there is no %s, and no weir serve at " WEIR__SERVE_HTTP
+            "; --data names a folder, --connect a server\n",
+            c->data);
+    return WEIR__EXIT_NOT_FOUND;
+}
+
+/* ---- finding it ---- */
+
+/* What --connect, or WEIR_CONNECT unless --data was given, says; NULL: nothing. */
+static const char *find_connect(const struct weir__common *c)
+{
+    const char *text = getenv("WEIR_CONNECT");
+
+    if (c->connect) return c->connect;
+    return !c->data_given && text && *text ? text : NULL;
+}
+
+static const char *find_admin(const struct weir__common *c)
+{
+    const char *text = getenv("WEIR_ADMIN");
+
+    return c->admin ? c->admin : text && *text ? text : NULL;
+}
+
+int weir__home_reach(struct weir__home *h, const struct weir__command *self,
+                     const struct weir__common *c, unsigned want)
+{
+    const char *connect = find_connect(c);
+    bool must_exist = !(want & WEIR__HOME_MAKE) || !c->data_named;
+    struct weir_error err;
+    int rc;
+
+    *h = (struct weir__home){0};
+    if (c->connect && c->data_given)
+        return weir__exit_usage(self->name, "--data and --connect exclude each other");
+    if (c->admin && !connect) return weir__exit_usage(self->name, "--admin goes with --connect");
+    if (connect)
+        return open_server(h, self, connect, want & WEIR__HOME_ADMIN ? find_admin(c) : NULL, want);
+    rc = open_folder(&h->weir, c->data, must_exist, &err);
+    if (rc == WEIR_ELOCKED) return reach_holder(h, self, c, want, &err);
+    if (rc == WEIR_ENOTFOUND && !c->data_named) return reach_usual(h, self, c, want);
+    if (rc == WEIR_ENOTFOUND) return weir__home_missing(c->data);
+    if (rc != 0) return weir__exit_error(rc, &err, "data folder");
+    if (!c->data_named) fprintf(stderr, "weir: using the folder %s\n", c->data);
+    return 0;
+}
+
+int weir__home_leave(struct weir__home *h, int code)
+{
+    weir__remote_close(h->remote);
+    return h->weir ? weir__home_close(h->weir, code) : code;
 }

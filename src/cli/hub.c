@@ -20,6 +20,8 @@ struct create_options {
 };
 
 static const struct weir__args_row create_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
     {"partitions", WEIR__ARGS_NUMBER, offsetof(struct create_options, partitions), "N",
      "1 to 1024 (default 4); for good"},
     {"groups", WEIR__ARGS_TEXT, offsetof(struct create_options, groups), "A,B",
@@ -44,14 +46,18 @@ static bool split_groups(char *text, const char **out, uint32_t *out_count)
     return true;
 }
 
-static int create_hub(struct weir *w, const struct create_options *o,
-                      const struct weir_hub_options *hub)
+static int create_hub(struct weir__home *h, const char *name, const struct weir_hub_options *hub)
 {
     struct weir_hub_info made;
     struct weir_error err;
-    int rc = weir_hub_create(w, o->common.word[0], hub, &err);
+    int rc;
 
-    if (rc == 0) rc = weir_hub_info(w, o->common.word[0], &made, &err);
+    if (h->remote) {
+        rc = weir__remote_hub_create(h->remote, name, hub, &made, &err);
+    } else {
+        rc = weir_hub_create(h->weir, name, hub, &err);
+        if (rc == 0) rc = weir_hub_info(h->weir, name, &made, &err);
+    }
     if (rc != 0) return weir__exit_error(rc, &err, "hub create");
     printf("created hub %s with %" PRIu32 " partition%s\n", made.name, made.partitions,
            made.partitions == 1 ? "" : "s");
@@ -64,7 +70,7 @@ static int run_create(const struct weir__command *self, int argc, char **argv)
     struct weir_hub_options hub = {.size = sizeof hub};
     const char *groups[GROUPS_MAX];
     char text[GROUPS_BYTES_MAX] = "";
-    struct weir *w;
+    struct weir__home home;
     int code;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
@@ -79,9 +85,9 @@ static int run_create(const struct weir__command *self, int argc, char **argv)
     hub.partitions = (uint32_t)o.partitions.value;
     hub.retain_ms = (int64_t)o.retain_age.value;
     hub.retain_bytes = o.retain_bytes.value;
-    code = weir__home_open(&w, o.common.data, false);
+    code = weir__home_reach(&home, self, &o.common, WEIR__HOME_ADMIN | WEIR__HOME_MAKE);
     if (code != 0) return code;
-    return weir__home_close(w, create_hub(w, &o, &hub));
+    return weir__home_leave(&home, create_hub(&home, o.common.word[0], &hub));
 }
 
 const struct weir__command weir__command_hub_create = {
@@ -95,6 +101,12 @@ const struct weir__command weir__command_hub_create = {
 };
 
 /* ---- list ---- */
+
+static const struct weir__args_row admin_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
+    {0},
+};
 
 static void print_retention(const struct weir_hub_info *h)
 {
@@ -125,22 +137,24 @@ static int print_hub(const struct weir_hub_info *h, void *user)
 static int run_list(const struct weir__command *self, int argc, char **argv)
 {
     struct weir__common common = {0};
+    struct weir__home home;
     struct weir_error err;
-    struct weir *w;
     int code, rc;
 
     if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
-    code = weir__home_open(&w, common.data, true);
+    code = weir__home_reach(&home, self, &common, WEIR__HOME_ADMIN);
     if (code != 0) return code;
-    rc = weir_hub_list(w, print_hub, NULL, &err);
+    rc = home.remote ? weir__remote_hub_list(home.remote, print_hub, NULL, &err)
+                     : weir_hub_list(home.weir, print_hub, NULL, &err);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub list");
-    return weir__exit_printed(weir__home_close(w, code));
+    return weir__exit_printed(weir__home_leave(&home, code));
 }
 
 const struct weir__command weir__command_hub_list = {
     .name = "hub list",
     .words = "",
-    .summary = "list the hubs of a folder",
+    .summary = "list the hubs of a folder, or of a server",
+    .rows = admin_rows,
     .run = run_list,
 };
 
@@ -174,45 +188,78 @@ static int print_partitions(struct weir *w, const struct weir_hub_info *h, struc
     return rc;
 }
 
-static int show_hub(struct weir *w, const char *hub, struct weir_error *err)
+static void print_head(const struct weir_hub_info *h)
+{
+    char when[WEIR__WHEN_BYTES];
+
+    printf("hub         %s\ncreated     %s\n", h->name, weir__when_text(h->created_ms, when));
+}
+
+static int show_folder(struct weir *w, const char *hub, struct weir_hub_info *h,
+                       struct weir_error *err)
 {
     struct weir_hub_stats stats;
-    struct weir_hub_info h;
-    char when[WEIR__WHEN_BYTES];
-    int rc = weir_hub_info(w, hub, &h, err);
+    int rc = weir_hub_info(w, hub, h, err);
 
     if (rc == 0) rc = weir_hub_stats(w, hub, &stats, err);
     if (rc != 0) return rc;
-    printf("hub         %s\ncreated     %s\nretention   ", h.name,
-           weir__when_text(h.created_ms, when));
-    print_retention(&h);
-    printf("\non disk     %" PRIu64 " bytes in %" PRIu64 " segments\ngroups     ", stats.disk_bytes,
-           stats.segments);
+    print_head(h);
+    printf("groups     ");
     rc = weir_group_list(w, hub, print_group, NULL, err);
+    printf("\nretention   ");
+    print_retention(h);
+    printf("\non disk     %" PRIu64 " bytes in %" PRIu64 " segments\n", stats.disk_bytes,
+           stats.segments);
+    return rc;
+}
+
+/* What AMQP tells, and what HTTP has besides where it is known. */
+static int show_server(struct weir__home *home, const char *hub, struct weir_hub_info *h,
+                       struct weir_error *err)
+{
+    struct weir_hub_info more;
+    int rc = weir_hub_info(home->weir, hub, h, err);
+
     if (rc != 0) return rc;
+    print_head(h);
+    if (!home->remote) return 0;
+    printf("groups     ");
+    rc = weir__remote_hub_show(home->remote, hub, &more, print_group, NULL, err);
+    printf("\nretention   ");
+    if (rc == 0) print_retention(&more);
     putchar('\n');
-    return print_partitions(w, &h, err);
+    return rc;
 }
 
 static int run_show(const struct weir__command *self, int argc, char **argv)
 {
     struct weir__common common = {0};
+    struct weir_hub_info hub;
+    struct weir__home home;
     struct weir_error err;
-    struct weir *w;
     int code, rc;
 
     if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
-    code = weir__home_open(&w, common.data, true);
+    code = weir__home_reach(&home, self, &common, WEIR__HOME_DETAILS);
     if (code != 0) return code;
-    rc = show_hub(w, common.word[0], &err);
+    rc = home.wire ? show_server(&home, common.word[0], &hub, &err)
+                   : show_folder(home.weir, common.word[0], &hub, &err);
+    if (rc == 0) rc = print_partitions(home.weir, &hub, &err);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub show");
-    return weir__exit_printed(weir__home_close(w, code));
+    return weir__exit_printed(weir__home_leave(&home, code));
 }
+
+static const struct weir__args_row show_rows[] = {
+    WEIR__ARGS_CONNECT,
+    {0},
+};
 
 const struct weir__command weir__command_hub_show = {
     .name = "hub show",
     .words = "HUB",
     .summary = "show a hub, its groups and its partitions",
+    .more = "Over a connection AMQP does not tell the groups, the retention and the size on disk.",
+    .rows = show_rows,
     .words_min = 1,
     .words_max = 1,
     .run = run_show,
@@ -223,23 +270,25 @@ const struct weir__command weir__command_hub_show = {
 static int run_delete(const struct weir__command *self, int argc, char **argv)
 {
     struct weir__common common = {0};
+    struct weir__home home;
     struct weir_error err;
-    struct weir *w;
     int code, rc;
 
     if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
-    code = weir__home_open(&w, common.data, true);
+    code = weir__home_reach(&home, self, &common, WEIR__HOME_ADMIN);
     if (code != 0) return code;
-    rc = weir_hub_delete(w, common.word[0], &err);
+    rc = home.remote ? weir__remote_hub_delete(home.remote, common.word[0], &err)
+                     : weir_hub_delete(home.weir, common.word[0], &err);
     if (rc == 0) printf("deleted hub %s and its events\n", common.word[0]);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub delete");
-    return weir__exit_printed(weir__home_close(w, code));
+    return weir__exit_printed(weir__home_leave(&home, code));
 }
 
 const struct weir__command weir__command_hub_delete = {
     .name = "hub delete",
     .words = "HUB",
     .summary = "delete a hub and all of its events, without asking",
+    .rows = admin_rows,
     .words_min = 1,
     .words_max = 1,
     .run = run_delete,

@@ -3,13 +3,12 @@
  * Keys belong to rules. A rule has a name, rights, and two keys that both work, so that one can be
  * changed while clients still use the other. It belongs to one hub, or to the whole folder. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/commands.h"
-#include "cli/connection.h"
 #include "cli/exit.h"
 #include "cli/home.h"
-#include "cli/warning.h"
-#include "hub/namespace.h"
+#include "server/order.h"
 
 #define RIGHTS_TEXT_BYTES 32
 
@@ -19,28 +18,16 @@ struct key_options {
     bool show_keys;
 };
 
-static const struct right {
-    const char *name;
-    unsigned right;
-} rights[] = {
-    {"send", WEIR__RIGHT_SEND},
-    {"listen", WEIR__RIGHT_LISTEN},
-    {"manage", WEIR__RIGHT_MANAGE},
-};
-
-#define RIGHTS (sizeof rights / sizeof rights[0])
-
 /* "send,listen"; false: something else. */
 static bool parse_rights(const char *text, unsigned *out)
 {
     *out = 0;
     for (;;) {
-        size_t len = strcspn(text, ","), i = 0;
-        while (i < RIGHTS &&
-               (strlen(rights[i].name) != len || memcmp(rights[i].name, text, len) != 0))
-            i++;
-        if (i == RIGHTS) return false;
-        *out |= rights[i].right;
+        size_t len = strcspn(text, ",");
+        const struct weir__order_right *r = weir__order_rights;
+        while (r->name && (strlen(r->name) != len || memcmp(r->name, text, len) != 0)) r++;
+        if (!r->name) return false;
+        *out |= r->right;
         if (!text[len]) return true;
         text += len + 1;
     }
@@ -51,24 +38,18 @@ static const char *format_rights(unsigned given, char between, char out[RIGHTS_T
     size_t len = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; i < RIGHTS; i++) {
-        if (!(given & rights[i].right)) continue;
+    for (const struct weir__order_right *r = weir__order_rights; r->name; r++) {
+        if (!(given & r->right)) continue;
         if (len) out[len++] = between;
-        len += (size_t)snprintf(out + len, RIGHTS_TEXT_BYTES - len, "%s", rights[i].name);
+        len += (size_t)snprintf(out + len, RIGHTS_TEXT_BYTES - len, "%s", r->name);
     }
     return out;
 }
 
-/* ---- the folder ---- */
+/* ---- the place ---- */
 
-static void print_line(enum weir__level level, const char *room, const char *line, void *user)
-{
-    (void)user;
-    if (level >= WEIR__WARN) weir__print_line(room, line);
-}
-
-/* Works on the folder of the options. */
-typedef int (*key_fn)(struct weir__namespace *, struct key_options *, struct weir_error *);
+/* Works in the place that was found. */
+typedef int (*key_fn)(struct weir__home *, struct key_options *, struct weir_error *);
 
 static int fail(const struct weir__command *self, int rc, const struct weir_error *err)
 {
@@ -78,50 +59,61 @@ static int fail(const struct weir__command *self, int rc, const struct weir_erro
     return WEIR__EXIT_NOT_FOUND;
 }
 
-static int with_folder(const struct weir__command *self, struct key_options *o, key_fn fn,
-                       bool must_exist)
+static int run_in_place(const struct weir__command *self, struct key_options *o, key_fn fn,
+                        unsigned want)
 {
-    struct weir__namespace_options options = {.logger = {print_line, NULL},
-                                              .must_exist = must_exist};
-    struct weir__namespace *ns;
+    struct weir__home home;
     struct weir_error err;
-    int code = WEIR__EXIT_OK, rc = weir__namespace_open(&ns, o->common.data, &options, &err);
+    int rc, code = weir__home_reach(&home, self, &o->common, WEIR__HOME_ADMIN | want);
 
-    if (rc == WEIR_ENOTFOUND) return weir__home_missing(o->common.data);
-    if (rc != 0) return weir__exit_error(rc, &err, "data folder");
-    rc = fn(ns, o, &err);
+    if (code != 0) return code;
+    rc = fn(&home, o, &err);
     if (rc != 0) code = fail(self, rc, &err);
-    rc = weir__namespace_close(ns, &err);
-    if (rc != 0) code = weir__exit_error(rc, &err, "closing the data folder");
-    return weir__exit_printed(code);
+    return weir__exit_printed(weir__home_leave(&home, code));
 }
 
 /* The hub that the rule is of; NULL: the folder's. */
-static const char *hub_of(struct key_options *o)
+static const char *hub_of(const struct key_options *o)
 {
     return o->common.words > 0 ? o->common.word[0] : NULL;
 }
 
-/* The one line of standard output, for scripts. */
-static int print_string(struct weir__namespace *ns, const char *hub, const char *name,
-                        struct weir_error *err)
-{
-    struct weir__rule found[WEIR__ACCESS_RULES_MAX];
-    char text[WEIR__CONNECTION_BYTES];
-    uint32_t count;
-    int rc = weir__namespace_rules(ns, hub, found, WEIR__ACCESS_RULES_MAX, &count, err);
+/* A rule that is looked for in a folder by its name. */
+struct search {
+    const char *name;
+    struct weir_rule rule;
+    bool found;
+};
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        if (!weir__name_equal(found[i].name, name)) continue;
-        weir__connection_string(text, WEIR__CONNECTION_ADDRESS, hub, &found[i]);
-        printf("%s\n", text);
-    }
-    return rc;
+static int look_at(const struct weir_rule *rule, void *user)
+{
+    struct search *s = user;
+
+    if (!weir__name_equal(rule->name, s->name)) return 0;
+    s->rule = *rule;
+    s->found = true;
+    return 0;
+}
+
+/* The one line of standard output, for scripts. */
+static int print_string(struct weir *w, const char *hub, const char *name, struct weir_error *err)
+{
+    char text[WEIR__CONNECTION_BYTES];
+    struct search s = {.name = name};
+    int rc = weir_rule_list(w, hub, look_at, &s, err);
+
+    if (rc != 0 || !s.found) return rc;
+    weir__connection_string(text, WEIR__CONNECTION_ADDRESS, hub, s.rule.name,
+                            s.rule.key[WEIR_PRIMARY_KEY]);
+    printf("%s\n", text);
+    return 0;
 }
 
 /* ---- add ---- */
 
 static const struct weir__args_row add_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
     {"rights", WEIR__ARGS_TEXT, offsetof(struct key_options, rights), "A,B",
      "send, listen, manage (which is all); default send,listen"},
     {"name", WEIR__ARGS_TEXT, offsetof(struct key_options, name), "NAME",
@@ -129,21 +121,25 @@ static const struct weir__args_row add_rows[] = {
     {0},
 };
 
-static int add_key(struct weir__namespace *ns, struct key_options *o, struct weir_error *err)
+static int add_key(struct weir__home *h, struct key_options *o, struct weir_error *err)
 {
-    struct weir__rule rule = {.rights = WEIR__RIGHT_SEND | WEIR__RIGHT_LISTEN};
-    char text[RIGHTS_TEXT_BYTES];
+    char text[RIGHTS_TEXT_BYTES], string[WEIR__CONNECTION_BYTES];
+    struct weir_rule rule = {.rights = WEIR_SEND | WEIR_LISTEN};
     const char *name = o->name;
     int rc;
 
     if (o->rights) parse_rights(o->rights, &rule.rights);
-    if (!name)
-        name = rule.rights & WEIR__RIGHT_MANAGE ? "manage" : format_rights(rule.rights, '-', text);
+    if (!name) name = rule.rights & WEIR_MANAGE ? "manage" : format_rights(rule.rights, '-', text);
     rc = weir__name_check(WEIR__NAME_RULE, name, err);
     if (rc != 0) return rc;
     memcpy(rule.name, name, strlen(name) + 1);
-    rc = weir__namespace_rule_add(ns, hub_of(o), &rule, err);
-    return rc == 0 ? print_string(ns, hub_of(o), name, err) : rc;
+    if (!h->remote) {
+        rc = weir_rule_create(h->weir, hub_of(o), &rule, err);
+        return rc == 0 ? print_string(h->weir, hub_of(o), name, err) : rc;
+    }
+    rc = weir__remote_rule_create(h->remote, hub_of(o), &rule, string, err);
+    if (rc == 0) printf("%s\n", string);
+    return rc;
 }
 
 static int run_add(const struct weir__command *self, int argc, char **argv)
@@ -158,15 +154,16 @@ static int run_add(const struct weir__command *self, int argc, char **argv)
                                 "--rights must be of send, listen and manage, with "
                                 "commas between, not '%s'",
                                 o.rights);
-    return with_folder(self, &o, add_key, hub_of(&o) != NULL);
+    return run_in_place(self, &o, add_key, hub_of(&o) ? 0 : WEIR__HOME_MAKE);
 }
 
 const struct weir__command weir__command_key_add = {
     .name = "key add",
     .words = "[HUB]",
     .summary = "make a key for a hub, or for all, and print its connection string",
-    .more = "The string is for a server on this machine, on the usual port; for others put their\n"
-            "host in place of localhost.",
+    .more =
+        "In a folder the string is for a server on this machine, on the usual port; for others\n"
+        "put their host in place of localhost.",
     .rows = add_rows,
     .words_max = 1,
     .run = run_add,
@@ -175,42 +172,60 @@ const struct weir__command weir__command_key_add = {
 /* ---- list ---- */
 
 static const struct weir__args_row list_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
     {"show-keys", WEIR__ARGS_FLAG, offsetof(struct key_options, show_keys), NULL,
-     "print the connection strings too, and the second keys"},
+     "print the connection strings too, and the second keys; of a folder only"},
     {0},
 };
 
-static void print_rules(const struct weir__rule *found, uint32_t count, const char *hub,
-                        struct key_options *o)
+/* A list of rules, of one hub or of one after the other. */
+struct listing {
+    struct weir__home *home;
+    const char *hub; /* whose rules come now; NULL: the folder's */
+    bool show_keys;
+    struct weir_error *err;
+};
+
+static int print_rule(const struct weir_rule *rule, void *user)
 {
     char text[WEIR__CONNECTION_BYTES], given[RIGHTS_TEXT_BYTES];
+    const struct listing *l = user;
 
-    for (uint32_t i = 0; i < count; i++) {
-        printf("%-24s %-32s %s\n", hub ? hub : "(all)", found[i].name,
-               format_rights(found[i].rights, ',', given));
-        if (!o->show_keys) continue;
-        weir__connection_string(text, WEIR__CONNECTION_ADDRESS, hub, &found[i]);
-        printf("  %s\n  second key %s\n", text, found[i].key[WEIR__KEY_SECONDARY]);
-    }
-}
-
-static int print_hub(const struct weir__catalog_hub *hub, void *user)
-{
-    print_rules(hub->rules, hub->rule_count, hub->name, user);
+    printf("%-24s %-32s %s\n", l->hub ? l->hub : "(all)", rule->name,
+           format_rights(rule->rights, ',', given));
+    if (!l->show_keys) return 0;
+    weir__connection_string(text, WEIR__CONNECTION_ADDRESS, l->hub, rule->name,
+                            rule->key[WEIR_PRIMARY_KEY]);
+    printf("  %s\n  second key %s\n", text, rule->key[WEIR_SECONDARY_KEY]);
     return 0;
 }
 
-static int list_keys(struct weir__namespace *ns, struct key_options *o, struct weir_error *err)
+static int list_rules(struct listing *l, const char *hub)
 {
-    struct weir__rule found[WEIR__ACCESS_RULES_MAX];
-    uint32_t count;
+    l->hub = hub;
+    return l->home->remote ? weir__remote_rule_list(l->home->remote, hub, print_rule, l, l->err)
+                           : weir_rule_list(l->home->weir, hub, print_rule, l, l->err);
+}
+
+static int list_hub(const struct weir_hub_info *hub, void *user)
+{
+    return list_rules(user, hub->name);
+}
+
+static int list_keys(struct weir__home *h, struct key_options *o, struct weir_error *err)
+{
+    struct listing l = {.home = h, .show_keys = o->show_keys, .err = err};
     int rc;
 
-    if (hub_of(o)) return weir__namespace_hub_show(ns, hub_of(o), print_hub, o, err);
-    rc = weir__namespace_rules(ns, NULL, found, WEIR__ACCESS_RULES_MAX, &count, err);
-    if (rc != 0) return rc;
-    print_rules(found, count, NULL, o);
-    return weir__namespace_hub_each(ns, print_hub, o);
+    if (h->remote && o->show_keys)
+        return weir__fail(err, WEIR_ENOTSUP,
+                          "a server shows a key once, when it is made: --show-keys is for a folder "
+                          "that is not served");
+    rc = list_rules(&l, hub_of(o));
+    if (rc != 0 || hub_of(o)) return rc;
+    return h->remote ? weir__remote_hub_list(h->remote, list_hub, &l, err)
+                     : weir_hub_list(h->weir, list_hub, &l, err);
 }
 
 static int run_list(const struct weir__command *self, int argc, char **argv)
@@ -219,7 +234,7 @@ static int run_list(const struct weir__command *self, int argc, char **argv)
     int code;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
-    return with_folder(self, &o, list_keys, true);
+    return run_in_place(self, &o, list_keys, 0);
 }
 
 const struct weir__command weir__command_key_list = {
@@ -234,6 +249,8 @@ const struct weir__command weir__command_key_list = {
 /* ---- rotate and remove ---- */
 
 static const struct weir__args_row name_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
     {"name", WEIR__ARGS_TEXT, offsetof(struct key_options, name), "NAME", "of the rule"},
     {0},
 };
@@ -246,24 +263,33 @@ static int run_on_rule(const struct weir__command *self, int argc, char **argv, 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
     if (!o.name)
         return weir__exit_usage(self->name, "--name is missing ('weir key list' shows them)");
-    return with_folder(self, &o, fn, true);
+    return run_in_place(self, &o, fn, 0);
 }
 
 /* The first key becomes the second, so whoever uses it goes on; the old second key is over. A crash
  * in between leaves the first key twice, which locks nobody out who was in. */
-static int rotate_key(struct weir__namespace *ns, struct key_options *o, struct weir_error *err)
+static int rotate_in_folder(struct weir *w, const char *hub, const char *name,
+                            struct weir_error *err)
 {
-    struct weir__rule found[WEIR__ACCESS_RULES_MAX];
-    const char *hub = hub_of(o), *first = NULL;
-    uint32_t count;
-    int rc = weir__namespace_rules(ns, hub, found, WEIR__ACCESS_RULES_MAX, &count, err);
+    struct search s = {.name = name};
+    int rc = weir_rule_list(w, hub, look_at, &s, err);
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
-        if (weir__name_equal(found[i].name, o->name)) first = found[i].key[WEIR__KEY_PRIMARY];
     if (rc == 0)
-        rc = weir__namespace_rule_rotate(ns, hub, o->name, WEIR__KEY_SECONDARY, first, err);
-    if (rc == 0) rc = weir__namespace_rule_rotate(ns, hub, o->name, WEIR__KEY_PRIMARY, NULL, err);
-    return rc == 0 ? print_string(ns, hub, o->name, err) : rc;
+        rc = weir_rule_rotate(w, hub, name, WEIR_SECONDARY_KEY,
+                              s.found ? s.rule.key[WEIR_PRIMARY_KEY] : NULL, err);
+    if (rc == 0) rc = weir_rule_rotate(w, hub, name, WEIR_PRIMARY_KEY, NULL, err);
+    return rc == 0 ? print_string(w, hub, name, err) : rc;
+}
+
+static int rotate_key(struct weir__home *h, struct key_options *o, struct weir_error *err)
+{
+    char string[WEIR__CONNECTION_BYTES];
+    int rc;
+
+    if (!h->remote) return rotate_in_folder(h->weir, hub_of(o), o->name, err);
+    rc = weir__remote_rule_rotate(h->remote, hub_of(o), o->name, string, err);
+    if (rc == 0) printf("%s\n", string);
+    return rc;
 }
 
 static int run_rotate(const struct weir__command *self, int argc, char **argv)
@@ -283,9 +309,10 @@ const struct weir__command weir__command_key_rotate = {
     .run = run_rotate,
 };
 
-static int remove_key(struct weir__namespace *ns, struct key_options *o, struct weir_error *err)
+static int remove_key(struct weir__home *h, struct key_options *o, struct weir_error *err)
 {
-    int rc = weir__namespace_rule_remove(ns, hub_of(o), o->name, err);
+    int rc = h->remote ? weir__remote_rule_delete(h->remote, hub_of(o), o->name, err)
+                       : weir_rule_delete(h->weir, hub_of(o), o->name, err);
 
     if (rc == 0) printf("removed %s and its keys\n", o->name);
     return rc;
@@ -300,7 +327,8 @@ const struct weir__command weir__command_key_remove = {
     .name = "key remove",
     .words = "[HUB]",
     .summary = "remove a rule and its keys",
-    .more = "A folder without any rule gets a first one from the next 'weir serve'.",
+    .more = "A folder without any rule gets a first one from the next 'weir serve'; a running one\n"
+            "keeps its last rule with manage.",
     .rows = name_rows,
     .words_max = 1,
     .run = run_remove,

@@ -21,14 +21,13 @@
 
 struct send_options {
     struct weir__common common;
-    const char *key, *connect;
+    const char *key;
     struct weir__args_number partition, timeout;
     struct weir__args_list properties;
 };
 
 static const struct weir__args_row send_rows[] = {
-    {"connect", WEIR__ARGS_TEXT, offsetof(struct send_options, connect), "CONNSTR",
-     "send to a server, or to Azure, instead of a folder (or WEIR_CONNECT)"},
+    WEIR__ARGS_CONNECT,
     {"key", WEIR__ARGS_TEXT, offsetof(struct send_options, key), "KEY",
      "send all lines to the partition of this key, in order"},
     {"partition", WEIR__ARGS_NUMBER, offsetof(struct send_options, partition), "N",
@@ -179,8 +178,8 @@ static int run_send(const struct weir__command *self, int argc, char **argv)
     struct send_options o = {0};
     struct sending s = {0};
     struct weir__stop *stop;
+    struct weir__home home;
     struct weir_error err;
-    struct weir *w;
     int code, rc;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
@@ -193,8 +192,8 @@ static int run_send(const struct weir__command *self, int argc, char **argv)
         return weir__exit_usage(self->name, "--property must be NAME=TEXT");
     rc = weir__stop_start(&stop, NULL, NULL, &err);
     if (rc != 0) return weir__exit_error(rc, &err, "send");
-    code = weir__home_reach(&w, weir__home_connect(&o.common, o.connect), o.common.data);
-    if (code == 0) code = weir__home_close(w, send_all(w, &o, &s, weir__stop_fd(stop)));
+    code = weir__home_reach(&home, self, &o.common, WEIR__HOME_EVENTS);
+    if (code == 0) code = weir__home_leave(&home, send_all(home.weir, &o, &s, weir__stop_fd(stop)));
     weir__stop_end(stop);
     return code;
 }

@@ -153,10 +153,12 @@ static int serve_namespace(struct weir__serve *s, const struct weir__stop *stop)
     rc = weir__serve_listen(s, &err);
     if (rc == WEIR_EEXIST) return weir__serve_port_taken(&err);
     if (rc != 0) return fail(s, rc, &err);
+    weir__serve_put_up_sign(s);
     weir__serve_print_ready(s);
     notify(s, "READY=1");
     wait_for_stop(stop);
     notify(s, "STOPPING=1");
+    weir__serve_take_down_sign(s);
     weir__server_stop(s->server);
     return WEIR__EXIT_OK;
 }
@@ -225,9 +227,11 @@ const struct weir__command weir__command_serve = {
         "(several with spaces between them) and so on. A new folder accepts the key of "
         "Microsoft's\n"
         "emulator from this machine; a server that others can reach gets a key of its own, and\n"
-        "'weir key' makes more. What was acknowledged is on disk. Ctrl-C stops it, a second one "
-        "at\n"
-        "once.",
+        "'weir key' makes more. 'weir hub', 'weir key', 'weir send' and 'weir tail' on the folder "
+        "go\n"
+        "through the server while it runs. What was acknowledged is on disk. Ctrl-C stops it, a "
+        "second\n"
+        "one at once.",
     .rows = serve_rows,
     .run = run_serve,
 };

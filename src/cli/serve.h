@@ -3,7 +3,7 @@
  *   serve.c         the command: options, and the order of things
  *   serve_key.c     the first key, and where the well-known one may be used
  *   serve_ports.c   certificates and ports, and what to do when one is taken
- *   serve_ready.c   what is printed when clients can come */
+ *   serve_ready.c   what is said when clients can come: printed, and in the folder */
 #ifndef WEIR_CLI_SERVE_H
 #define WEIR_CLI_SERVE_H
 
@@ -57,5 +57,10 @@ int weir__serve_listen(struct weir__serve *, struct weir_error *);
 int weir__serve_port_taken(const struct weir_error *);
 
 void weir__serve_print_ready(const struct weir__serve *);
+
+/* By which commands on the folder find the server that has it; see serving.h. Goes on without, with
+ * a warning. */
+void weir__serve_put_up_sign(struct weir__serve *);
+void weir__serve_take_down_sign(const struct weir__serve *);
 
 #endif

@@ -1,10 +1,13 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/thread.h"
-#include "cli/connection.h"
 #include "cli/json.h"
 #include "cli/serve.h"
+#include "cli/serving.h"
+
+/* ---- what is printed ---- */
 
 /* A string of JSON, or null. */
 static void print_address(const char *name, const char *address)
@@ -93,10 +96,47 @@ void weir__serve_print_ready(const struct weir__serve *s)
     char string[WEIR__CONNECTION_BYTES];
 
     weir__connection_string(string, weir__server_amqp(s->server),
-                            s->rule_hub[0] ? s->rule_hub : NULL, &s->rule);
+                            s->rule_hub[0] ? s->rule_hub : NULL, s->rule.name,
+                            s->rule.key[WEIR__KEY_PRIMARY]);
     if (s->o.json)
         print_json(s, string);
     else
         print_screen(s, string);
     fflush(stdout);
+}
+
+/* ---- the sign in the folder ---- */
+
+static int put_up(const struct weir__serve *s, struct weir_error *err)
+{
+    const char *http = weir__server_http(s->server), *https = weir__server_https(s->server);
+    char own[WEIR__CONNECTION_ADDRESS_BYTES];
+    struct weir__serving sign = {.pid = (long)getpid()};
+    struct weir__rule owner;
+    int rc = weir__namespace_own(s->ns, &owner, err);
+
+    if (rc != 0) return rc;
+    weir__connection_own(own, weir__server_amqp(s->server));
+    snprintf(sign.connect, sizeof sign.connect,
+             "Endpoint=sb://%s;SharedAccessKeyName=%s;SharedAccessKey=%s;"
+             "UseDevelopmentEmulator=true",
+             own, owner.name, owner.key[WEIR__KEY_PRIMARY]);
+    if (http || https) {
+        weir__connection_own(own, http ? http : https);
+        snprintf(sign.admin, sizeof sign.admin, "%s://%s", http ? "http" : "https", own);
+    }
+    return weir__serving_write(s->o.common.data, &sign, err);
+}
+
+void weir__serve_put_up_sign(struct weir__serve *s)
+{
+    struct weir_error err;
+
+    if (!s->o.in_memory && put_up(s, &err) != 0)
+        weir__warn(&s->warnings, "commands on the folder will not find this server: %s", err.text);
+}
+
+void weir__serve_take_down_sign(const struct weir__serve *s)
+{
+    if (!s->o.in_memory) weir__serving_remove(s->o.common.data);
 }

@@ -22,14 +22,13 @@
 
 struct tail_options {
     struct weir__common common;
-    const char *from, *group, *connect;
+    const char *from, *group;
     struct weir__args_number partition, count, timeout;
     bool until_end, json;
 };
 
 static const struct weir__args_row tail_rows[] = {
-    {"connect", WEIR__ARGS_TEXT, offsetof(struct tail_options, connect), "CONNSTR",
-     "read from a server, or from Azure, instead of a folder (or WEIR_CONNECT)"},
+    WEIR__ARGS_CONNECT,
     {"from", WEIR__ARGS_TEXT, offsetof(struct tail_options, from), "WHERE",
      "earliest (default), latest, offset:X, sequence:N, time:T"},
     {"partition", WEIR__ARGS_NUMBER, offsetof(struct tail_options, partition), "N",
@@ -57,6 +56,7 @@ struct stream {
 
 struct tailing {
     const struct tail_options *options;
+    bool wire; /* not a folder */
     struct weir__stop *stop;
     struct stream *streams;
     uint32_t count, turn;
@@ -96,7 +96,7 @@ static int fill(struct tailing *t, struct stream *s, int64_t timeout_ms)
     if (rc == WEIR_ECORRUPT) return pass_damage(t, s);
     if (rc == WEIR_ECANCELED) return 0;
     /* In a folder there is nothing more; over a connection it may be under way. */
-    if (rc == WEIR_ETIMEDOUT) s->done = t->options->until_end && !t->options->connect;
+    if (rc == WEIR_ETIMEDOUT) s->done = t->options->until_end && !t->wire;
     if (rc == 0 && s->got.events[0].sequence >= s->end) s->done = true;
     if (s->done) s->got.count = 0;
     return rc == WEIR_ETIMEDOUT ? 0 : rc;
@@ -269,13 +269,16 @@ static void cancel_wait(void *user)
     if (t->count == 1) weir_receiver_cancel(t->streams[0].receiver);
 }
 
-static int tail_hub(struct weir *w, const struct tail_options *o, struct weir_position position)
+static int tail_hub(const struct weir__home *home, const struct tail_options *o,
+                    struct weir_position position)
 {
-    struct tailing t = {.options = o, .left = o->count.given ? o->count.value : UINT64_MAX};
+    struct tailing t = {.options = o,
+                        .wire = home->wire,
+                        .left = o->count.given ? o->count.value : UINT64_MAX};
     int code = WEIR__EXIT_OK, rc;
 
     t.deadline_ns = o->timeout.given ? weir__deadline_ns((int64_t)o->timeout.value) : INT64_MAX;
-    rc = open_streams(&t, w, position);
+    rc = open_streams(&t, home->weir, position);
     if (rc == 0) rc = weir__stop_start(&t.stop, cancel_wait, &t, &t.err);
     if (rc == 0) rc = follow(&t);
     if (rc != 0) code = weir__exit_error(rc, &t.err, "tail");
@@ -290,7 +293,7 @@ static int run_tail(const struct weir__command *self, int argc, char **argv)
 {
     struct tail_options o = {0};
     struct weir_position position = {0};
-    struct weir *w;
+    struct weir__home home;
     int code;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
@@ -298,10 +301,9 @@ static int run_tail(const struct weir__command *self, int argc, char **argv)
         return weir__exit_usage(self->name, "--from '%s' is not a position", o.from);
     if (o.partition.value > UINT32_MAX)
         return weir__exit_usage(self->name, "--partition is too large");
-    o.connect = weir__home_connect(&o.common, o.connect);
-    code = weir__home_reach(&w, o.connect, o.common.data);
+    code = weir__home_reach(&home, self, &o.common, WEIR__HOME_EVENTS);
     if (code != 0) return code;
-    return weir__home_close(w, tail_hub(w, &o, position));
+    return weir__home_leave(&home, tail_hub(&home, &o, position));
 }
 
 const struct weir__command weir__command_tail = {

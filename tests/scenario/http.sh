@@ -164,6 +164,10 @@ ask 201 -t "$root" PUT '/$weir/hubs/new' -d "$new"
 said '"name":"new","partitions":3,"created_ms":[0-9]*,"retain_ms":86400000,"retain_bytes":0,"groups":\["$Default","a"\]}'
 ask 200 -t "$root" PUT '/$weir/hubs/new' -d "$new"
 ask 200 -t "$root" PUT '/$weir/hubs/NEW' -d '{}'
+ask 412 -t "$root" PUT '/$weir/hubs/new' -d '{"groups":["b"]}' -H 'If-None-Match: *'
+said '{"code":412,"detail":".*exists already'
+ask 200 -t "$root" GET '/$weir/hubs/new'
+said '"groups":\["$Default","a"\]}' # nothing was changed
 ask 409 -t "$root" PUT '/$weir/hubs/new' -d '{"partitions":4}'
 said '{"code":409,"detail":".*partitions 3, not 4'
 ask 409 -t "$root" PUT '/$weir/hubs/new' -d '{"retain_ms":-1}'
@@ -232,8 +236,19 @@ ask 401 -t "$boss" PUT '/$weir/keys/more'
 ask 401 -t "$(sas boss boss-key sb://localhost/)" GET '/$weir/hubs'
 
 ask 200 -t "$root" POST '/$weir/keys/till?rotate=primary'
+cp body rotated
 ask 401 -t "$till" POST /eh1/messages -d x
 ask 400 -t "$root" POST '/$weir/keys/till'
+said 'rotate=next'
+key=$(sas till "$(sed 's/.*"primary_key":"\([^"]*\)".*/\1/' rotated)" sb://localhost/)
+ask 200 -t "$root" POST '/$weir/keys/till?rotate=next' # the first key becomes the second
+cp body rotated
+ask 201 -t "$key" POST /eh1/messages -d x
+ask 201 -t "$(sas till "$(sed 's/.*"primary_key":"\([^"]*\)".*/\1/' rotated)" sb://localhost/)" POST /eh1/messages -d x
+ask 200 -t "$root" POST '/$weir/keys/till?rotate=next'
+ask 401 -t "$key" POST /eh1/messages -d x
+ask 412 -t "$root" PUT '/$weir/keys/till' -d '{"rights":["send"]}' -H 'If-None-Match: *'
+ask 200 -t "$root" PUT '/$weir/keys/till' -d '{"rights":["send"]}'
 ask 404 -t "$root" POST '/$weir/keys/nobody?rotate'
 ask 409 -t "$root" DELETE '/$weir/keys/RootManageSharedAccessKey'
 said 'the last of the namespace with Manage'
@@ -243,7 +258,7 @@ ask 404 -t "$root" GET '/$weir/keys/till'
 # ---- metrics ----
 ask 200 GET /metrics
 said '^Content-Type: text/plain; version=0.0.4' head
-said '^weir_hub_events_in_total{hub="eh1"} 9$'
+said '^weir_hub_events_in_total{hub="eh1"} 11$'
 said '^weir_hub_up{hub="new"} 1$'
 said '^weir_hub_flush_seconds_bucket{hub="eh1",le="+Inf"} [1-9]'
 said '^process_resident_memory_bytes [1-9]'
