@@ -1,6 +1,9 @@
 # weir.cmake - flags for every target, and the words the rooms are built with.
 #
-#   weir_room(NAME rooms...)    a room: the library weir_NAME from the *.c of its folder
+#   weir_room(NAME rooms... [WITHOUT files...])
+#                               a room: the library weir_NAME from the *.c of its folder
+#   weir_backend(NAME SOURCE libraries...)
+#                               a backend that libweir does not carry: libweir-NAME.a and .so
 #   weir_program(NAME rooms...) a program from the *.c of its folder
 #   weir_library(rooms...)      libweir.a and libweir.so from these rooms
 #   weir_test(NAME rooms... [LONG nouns...])
@@ -82,7 +85,10 @@ function(weir_link TARGET HOW)
 endfunction()
 
 function(weir_room NAME)
+    cmake_parse_arguments(PARSE_ARGV 1 with "" "" WITHOUT)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
+    list(TRANSFORM with_WITHOUT PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    list(REMOVE_ITEM sources ${with_WITHOUT})
     if(NOT sources) # a room that nobody lives in yet
         set(sources ${PROJECT_BINARY_DIR}/empty.c)
         file(CONFIGURE OUTPUT ${sources} CONTENT "extern const int weir__empty;\n")
@@ -91,7 +97,30 @@ function(weir_room NAME)
     target_include_directories(weir_${NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src
                                                    ${PROJECT_SOURCE_DIR}/include)
     target_link_libraries(weir_${NAME} PUBLIC Threads::Threads)
-    weir_link(weir_${NAME} PUBLIC ${ARGN})
+    weir_link(weir_${NAME} PUBLIC ${with_UNPARSED_ARGUMENTS})
+endfunction()
+
+# The archive needs libweir.a behind it; the shared library carries what it uses of it, unseen.
+function(weir_backend NAME SOURCE)
+    set(script ${PROJECT_SOURCE_DIR}/cmake/backend.map)
+
+    add_library(weir_${NAME} STATIC ${SOURCE})
+    add_library(weir_${NAME}_shared SHARED ${SOURCE})
+    set_target_properties(weir_${NAME}_shared PROPERTIES VERSION ${PROJECT_VERSION}
+                          SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${script})
+    target_link_options(weir_${NAME}_shared PRIVATE -Wl,--version-script=${script},--as-needed)
+    foreach(library weir_${NAME} weir_${NAME}_shared)
+        set_target_properties(${library} PROPERTIES OUTPUT_NAME weir-${NAME}
+                              ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+                              LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+    endforeach()
+    target_link_libraries(weir_${NAME} PUBLIC weir_store ${ARGN})
+    target_link_libraries(weir_${NAME}_shared PRIVATE weir_store ${ARGN})
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/weir-${NAME}.pc.in
+                   ${PROJECT_BINARY_DIR}/weir-${NAME}.pc @ONLY)
+    install(TARGETS weir_${NAME} weir_${NAME}_shared LIBRARY DESTINATION lib
+            ARCHIVE DESTINATION lib)
+    install(FILES ${PROJECT_BINARY_DIR}/weir-${NAME}.pc DESTINATION lib/pkgconfig)
 endfunction()
 
 function(weir_library)
@@ -112,7 +141,7 @@ function(weir_library)
                               LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
         target_include_directories(${library} INTERFACE ${PROJECT_SOURCE_DIR}/include)
         target_link_libraries(${library} PRIVATE Threads::Threads OpenSSL::SSL OpenSSL::Crypto
-                                                 ${WEIR_UV})
+                                                 ${WEIR_UV} ${WEIR_WSLAY} ${WEIR_SQLITE})
     endforeach()
 
     configure_file(${PROJECT_SOURCE_DIR}/cmake/weir.pc.in ${PROJECT_BINARY_DIR}/weir.pc @ONLY)
