@@ -15,14 +15,14 @@
 #include "bench/wire_row.h"
 #include "bench/wire_target.h"
 
-#define WEIR__WIRE_PARTITIONS_MAX 256u /* links of one session */
-#define WEIR__WIRE_BATCH_MAX 1024u
-#define WEIR__WIRE_SIZE_MIN 8u /* an event carries the time of its sending */
-#define WEIR__WIRE_SIZE_MAX (1u << 20)
-#define WEIR__WIRE_IN_FLIGHT_MAX 32768u
+#define WEIR__BENCH_WIRE_PARTITIONS_MAX 256u /* links of one session */
+#define WEIR__BENCH_WIRE_BATCH_MAX 1024u
+#define WEIR__BENCH_WIRE_SIZE_MIN 8u /* an event carries the time of its sending */
+#define WEIR__BENCH_WIRE_SIZE_MAX (1u << 20)
+#define WEIR__BENCH_WIRE_IN_FLIGHT_MAX 32768u
 
 /* Zero means the mode's default. */
-struct weir__wire_options {
+struct weir__bench_wire_options {
     const char *connect, *hub; /* see wire_target.h; none for the last three */
     uint32_t size;             /* bytes of an event's body, of a write */
     uint32_t batch;            /* events to a transfer */
@@ -36,27 +36,34 @@ struct weir__wire_options {
 };
 
 /* "publish, receive, ..." for who asks for a mode that is not there. */
-#define WEIR__WIRE_MODES "publish, receive, sync, e2e, loopback, trip or flush"
+#define WEIR__BENCH_WIRE_MODES "publish, receive, sync, e2e, loopback, trip or flush"
 
 /* Runs one mode and prints its rows. WEIR_EINVAL: an option is out of range, or there is no such
  * mode. */
-int weir__bench_wire(const char *mode, const struct weir__wire_options *, FILE *out,
+int weir__bench_wire(const char *mode, const struct weir__bench_wire_options *, FILE *out,
                      struct weir_error *);
 
 /* The modes. Each fills a row, but for what is known before; the options are complete. */
-int weir__wire_publish(const struct weir__wire_options *, const struct weir__wire_target *,
-                       struct weir__wire_row *, struct weir_error *);
-int weir__wire_receive(const struct weir__wire_options *, const struct weir__wire_target *,
-                       struct weir__wire_row *, struct weir_error *);
-int weir__wire_sync(const struct weir__wire_options *, const struct weir__wire_target *,
-                    struct weir__wire_row *, struct weir_error *);
-int weir__wire_e2e(const struct weir__wire_options *, const struct weir__wire_target *,
-                   struct weir__wire_row *, struct weir_error *);
-int weir__wire_loopback(const struct weir__wire_options *, const struct weir__wire_target *,
-                        struct weir__wire_row *, struct weir_error *);
-int weir__wire_trip(const struct weir__wire_options *, const struct weir__wire_target *,
-                    struct weir__wire_row *, struct weir_error *);
-int weir__wire_flush(const struct weir__wire_options *, const struct weir__wire_target *,
-                     struct weir__wire_row *, struct weir_error *);
+int weir__bench_wire_publish(const struct weir__bench_wire_options *,
+                             const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                             struct weir_error *);
+int weir__bench_wire_receive(const struct weir__bench_wire_options *,
+                             const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                             struct weir_error *);
+int weir__bench_wire_sync(const struct weir__bench_wire_options *,
+                          const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                          struct weir_error *);
+int weir__bench_wire_e2e(const struct weir__bench_wire_options *,
+                         const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                         struct weir_error *);
+int weir__bench_wire_loopback(const struct weir__bench_wire_options *,
+                              const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                              struct weir_error *);
+int weir__bench_wire_trip(const struct weir__bench_wire_options *,
+                          const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                          struct weir_error *);
+int weir__bench_wire_flush(const struct weir__bench_wire_options *,
+                           const struct weir__bench_wire_target *, struct weir__bench_wire_row *,
+                           struct weir_error *);
 
 #endif

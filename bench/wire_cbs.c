@@ -39,19 +39,19 @@ static void put_request(struct weir__amqp_writer *w, const char *audience, const
     weir__amqp_put(w, weir__amqp_bytes(WEIR__AMQP_STRING, token, strlen(token)));
 }
 
-static int send_token(struct weir__wire_cbs *c, const struct weir__wire_target *target,
+static int send_token(struct weir__bench_wire_cbs *c, const struct weir__bench_wire_target *target,
                       struct weir_error *err)
 {
     struct weir__clock clock = weir__clock_system();
-    char audience[WEIR__WIRE_AUDIENCE_BYTES], token[WEIR__ACCESS_TOKEN_MAX];
+    char audience[WEIR__BENCH_WIRE_AUDIENCE_BYTES], token[WEIR__ACCESS_TOKEN_MAX];
     uint8_t space[REQUEST_BYTES];
     struct weir__amqp_writer w;
     struct weir__bytes message;
-    int rc = weir__wire_target_token(target, clock.wall_ms(clock.self) / 1000 + TOKEN_SECONDS,
-                                     token, err);
+    int rc = weir__bench_wire_target_token(target, clock.wall_ms(clock.self) / 1000 + TOKEN_SECONDS,
+                                           token, err);
 
     if (rc != 0) return rc;
-    weir__wire_target_audience(target, audience);
+    weir__bench_wire_target_audience(target, audience);
     weir__amqp_writer_init(&w, space, sizeof space);
     put_request(&w, audience, token);
     rc = weir__amqp_writer_finish(&w, &message, err);
@@ -59,8 +59,8 @@ static int send_token(struct weir__wire_cbs *c, const struct weir__wire_target *
     return rc;
 }
 
-int weir__wire_cbs_attach(struct weir__wire_cbs *c, struct weir__amqp *engine,
-                          struct weir_error *err)
+int weir__bench_wire_cbs_attach(struct weir__bench_wire_cbs *c, struct weir__amqp *engine,
+                                struct weir_error *err)
 {
     struct weir__amqp_terms to = {.name = weir__bytes_of("cbs-request", 11),
                                   .role = WEIR__AMQP_SENDER};
@@ -99,8 +99,10 @@ static int read_reply(const struct weir__amqp_delivery *d, struct weir_error *er
                       (int)text.bytes.len, text.bytes.at ? (const char *)text.bytes.at : "");
 }
 
-int weir__wire_cbs_event(struct weir__wire_cbs *c, const struct weir__wire_target *target,
-                         const struct weir__amqp_event *ev, bool *accepted, struct weir_error *err)
+int weir__bench_wire_cbs_event(struct weir__bench_wire_cbs *c,
+                               const struct weir__bench_wire_target *target,
+                               const struct weir__amqp_event *ev, bool *accepted,
+                               struct weir_error *err)
 {
     int rc;
 

@@ -13,14 +13,14 @@
 
 enum phase { CONNECTING, READY, DONE, CLOSED };
 
-struct weir__wire_client {
-    const struct weir__wire_target *target;
-    const struct weir__wire_calls *calls;
+struct weir__bench_wire_client {
+    const struct weir__bench_wire_target *target;
+    const struct weir__bench_wire_calls *calls;
     void *mode;
     struct weir__loop *loop;
     struct weir__tcp *tcp; /* NULL: not yet, or no more */
     struct weir__amqp *engine;
-    struct weir__wire_cbs cbs;
+    struct weir__bench_wire_cbs cbs;
     struct weir__timer timer;
     struct weir__post dial, go, end;
     bool running; /* between go and the first failure, or the end */
@@ -47,7 +47,7 @@ static const struct weir__amqp_limits limits = {
 
 /* ---- what the caller's thread sees ---- */
 
-static void reach(struct weir__wire_client *c, enum phase phase, int rc, const char *why)
+static void reach(struct weir__bench_wire_client *c, enum phase phase, int rc, const char *why)
 {
     weir__mutex_lock(&c->lock);
     if (phase > c->phase) c->phase = phase;
@@ -57,7 +57,7 @@ static void reach(struct weir__wire_client *c, enum phase phase, int rc, const c
 }
 
 /* The phase is reached, or there is no way to it. */
-static int wait_for(struct weir__wire_client *c, enum phase phase, struct weir_error *err)
+static int wait_for(struct weir__bench_wire_client *c, enum phase phase, struct weir_error *err)
 {
     int rc;
 
@@ -69,24 +69,24 @@ static int wait_for(struct weir__wire_client *c, enum phase phase, struct weir_e
     return rc;
 }
 
-static void wait_closed(struct weir__wire_client *c)
+static void wait_closed(struct weir__bench_wire_client *c)
 {
     weir__mutex_lock(&c->lock);
     while (c->phase < CLOSED || !c->left) weir__cond_wait(&c->changed, &c->lock, INT64_MAX);
     weir__mutex_unlock(&c->lock);
 }
 
-void weir__wire_client_ready(struct weir__wire_client *c)
+void weir__bench_wire_client_ready(struct weir__bench_wire_client *c)
 {
     reach(c, READY, 0, NULL);
 }
 
-void weir__wire_client_done(struct weir__wire_client *c)
+void weir__bench_wire_client_done(struct weir__bench_wire_client *c)
 {
     reach(c, DONE, 0, NULL);
 }
 
-void weir__wire_client_fail(struct weir__wire_client *c, int code, const char *fmt, ...)
+void weir__bench_wire_client_fail(struct weir__bench_wire_client *c, int code, const char *fmt, ...)
 {
     char text[TEXT_BYTES];
     va_list args;
@@ -99,39 +99,41 @@ void weir__wire_client_fail(struct weir__wire_client *c, int code, const char *f
     reach(c, CONNECTING, code, text);
 }
 
-static void fail_by(struct weir__wire_client *c, const char *what, const struct weir__amqp_error *e)
+static void fail_by(struct weir__bench_wire_client *c, const char *what,
+                    const struct weir__amqp_error *e)
 {
     if (!e->condition.at)
-        weir__wire_client_fail(c, WEIR_ECLOSED, "%s without a reason", what);
+        weir__bench_wire_client_fail(c, WEIR_ECLOSED, "%s without a reason", what);
     else
-        weir__wire_client_fail(c, WEIR_ECLOSED, "%s: %.*s: %.*s", what, (int)e->condition.len,
-                               (const char *)e->condition.at, (int)e->description.len,
-                               e->description.at ? (const char *)e->description.at : "");
+        weir__bench_wire_client_fail(c, WEIR_ECLOSED, "%s: %.*s: %.*s", what, (int)e->condition.len,
+                                     (const char *)e->condition.at, (int)e->description.len,
+                                     e->description.at ? (const char *)e->description.at : "");
 }
 
 /* ---- events ---- */
 
-static int on_cbs_event(struct weir__wire_client *c, const struct weir__amqp_event *ev,
+static int on_cbs_event(struct weir__bench_wire_client *c, const struct weir__amqp_event *ev,
                         struct weir_error *err)
 {
     struct weir__amqp_session *session;
     bool accepted = false;
-    int rc = weir__wire_cbs_event(&c->cbs, c->target, ev, &accepted, err);
+    int rc = weir__bench_wire_cbs_event(&c->cbs, c->target, ev, &accepted, err);
 
     if (rc != 0 || !accepted) return rc;
     rc = weir__amqp_begin(c->engine, &session, err);
     return rc == 0 ? c->calls->attach(c->mode, session, err) : rc;
 }
 
-static void on_event(struct weir__wire_client *c, const struct weir__amqp_event *ev)
+static void on_event(struct weir__bench_wire_client *c, const struct weir__amqp_event *ev)
 {
     struct weir_error err = {0};
     int rc = 0;
 
     switch (ev->type) {
-    case WEIR__AMQP_EVENT_OPEN: rc = weir__wire_cbs_attach(&c->cbs, c->engine, &err); break;
+    case WEIR__AMQP_EVENT_OPEN: rc = weir__bench_wire_cbs_attach(&c->cbs, c->engine, &err); break;
     case WEIR__AMQP_EVENT_PROTOCOL:
-        weir__wire_client_fail(c, WEIR_EUNREACHABLE, "the other side does not speak AMQP 1.0");
+        weir__bench_wire_client_fail(c, WEIR_EUNREACHABLE,
+                                     "the other side does not speak AMQP 1.0");
         break;
     case WEIR__AMQP_EVENT_DETACH: fail_by(c, "the link was detached", &ev->error); break;
     case WEIR__AMQP_EVENT_CLOSE: fail_by(c, "the connection was closed", &ev->error); break;
@@ -139,22 +141,22 @@ static void on_event(struct weir__wire_client *c, const struct weir__amqp_event 
     case WEIR__AMQP_EVENT_BEGIN:
     case WEIR__AMQP_EVENT_END: break;
     default:
-        if (weir__wire_cbs_owns(&c->cbs, ev->link))
+        if (weir__bench_wire_cbs_owns(&c->cbs, ev->link))
             rc = on_cbs_event(c, ev, &err);
         else
             c->calls->event(c->mode, ev);
     }
-    if (rc != 0) weir__wire_client_fail(c, rc, "%s", err.text);
+    if (rc != 0) weir__bench_wire_client_fail(c, rc, "%s", err.text);
 }
 
-static void take_events(struct weir__wire_client *c)
+static void take_events(struct weir__bench_wire_client *c)
 {
     struct weir__amqp_event ev;
 
     while (weir__amqp_next(c->engine, &ev)) on_event(c, &ev);
 }
 
-void weir__wire_client_tick(struct weir__wire_client *c)
+void weir__bench_wire_client_tick(struct weir__bench_wire_client *c)
 {
     int64_t at = weir__amqp_tick(c->engine, weir__loop_now_ms(c->loop));
 
@@ -162,20 +164,20 @@ void weir__wire_client_tick(struct weir__wire_client *c)
     if (!c->timer.running || c->timer.at_ms > at) weir__loop_timer_start(c->loop, &c->timer, at);
 }
 
-bool weir__wire_client_running(const struct weir__wire_client *c)
+bool weir__bench_wire_client_running(const struct weir__bench_wire_client *c)
 {
     return c->running;
 }
 
-void weir__wire_client_flush(struct weir__wire_client *c)
+void weir__bench_wire_client_flush(struct weir__bench_wire_client *c)
 {
     if (c->tcp) weir__tcp_flush(c->tcp);
 }
 
-static void serve(struct weir__wire_client *c)
+static void serve(struct weir__bench_wire_client *c)
 {
     take_events(c);
-    weir__wire_client_tick(c);
+    weir__bench_wire_client_tick(c);
     if (!c->tcp) return;
     weir__tcp_flush(c->tcp);
     if (weir__amqp_closed(c->engine))
@@ -199,12 +201,12 @@ static void opened(void *owner, struct weir__tcp *tcp)
 
 static uint8_t *give_room(void *owner, size_t *room)
 {
-    return weir__amqp_input(((struct weir__wire_client *)owner)->engine, room);
+    return weir__amqp_input(((struct weir__bench_wire_client *)owner)->engine, room);
 }
 
 static void received(void *owner, size_t bytes)
 {
-    struct weir__wire_client *c = owner;
+    struct weir__bench_wire_client *c = owner;
 
     weir__amqp_received(c->engine, bytes);
     serve(c);
@@ -212,7 +214,7 @@ static void received(void *owner, size_t bytes)
 
 static void ended(void *owner)
 {
-    struct weir__wire_client *c = owner;
+    struct weir__bench_wire_client *c = owner;
 
     weir__amqp_lost(c->engine);
     take_events(c);
@@ -221,7 +223,7 @@ static void ended(void *owner)
 
 static struct weir__bytes output(void *owner)
 {
-    struct weir__wire_client *c = owner;
+    struct weir__bench_wire_client *c = owner;
     struct weir__bytes out = weir__amqp_output(c->engine);
 
     if (out.len || !c->running || !c->calls->pump) return out;
@@ -231,12 +233,12 @@ static struct weir__bytes output(void *owner)
 
 static void sent(void *owner, size_t bytes)
 {
-    weir__amqp_sent(((struct weir__wire_client *)owner)->engine, bytes);
+    weir__amqp_sent(((struct weir__bench_wire_client *)owner)->engine, bytes);
 }
 
 static void closed(void *owner, const struct weir_error *why)
 {
-    struct weir__wire_client *c = owner;
+    struct weir__bench_wire_client *c = owner;
 
     c->tcp = NULL;
     c->running = false;
@@ -258,9 +260,9 @@ static const struct weir__tcp_calls calls = {
 
 static void do_dial(void *arg)
 {
-    struct weir__wire_client *c = arg;
+    struct weir__bench_wire_client *c = arg;
     struct weir__tcp_options o = {.address = c->target->address,
-                                  .limits = {.idle_ms = WEIR__WIRE_SILENCE_MS}};
+                                  .limits = {.idle_ms = WEIR__BENCH_WIRE_SILENCE_MS}};
     struct weir_error err;
     int rc = weir__tcp_connect(&c->tcp, c->loop, &o, &calls, c, &err);
 
@@ -269,7 +271,7 @@ static void do_dial(void *arg)
 
 static void do_go(void *arg)
 {
-    struct weir__wire_client *c = arg;
+    struct weir__bench_wire_client *c = arg;
 
     if (!c->tcp || c->failed) return;
     c->running = true;
@@ -279,7 +281,7 @@ static void do_go(void *arg)
 
 static void do_end(void *arg)
 {
-    struct weir__wire_client *c = arg;
+    struct weir__bench_wire_client *c = arg;
 
     c->running = false;
     if (c->tcp) {
@@ -292,10 +294,10 @@ static void do_end(void *arg)
     weir__mutex_unlock(&c->lock);
 }
 
-int weir__wire_client_open(struct weir__wire_client **out, struct weir__loop *loop,
-                           const struct weir__wire_target *target,
-                           const struct weir__wire_calls *mode_calls, void *mode,
-                           struct weir_error *err)
+int weir__bench_wire_client_open(struct weir__bench_wire_client **out, struct weir__loop *loop,
+                                 const struct weir__bench_wire_target *target,
+                                 const struct weir__bench_wire_calls *mode_calls, void *mode,
+                                 struct weir_error *err)
 {
     struct weir__amqp_options o = {
         .client = true,
@@ -308,7 +310,7 @@ int weir__wire_client_open(struct weir__wire_client **out, struct weir__loop *lo
         .before = limits,
         .after = limits,
     };
-    struct weir__wire_client *c = calloc(1, sizeof *c);
+    struct weir__bench_wire_client *c = calloc(1, sizeof *c);
     int rc;
 
     *out = NULL;
@@ -334,17 +336,17 @@ int weir__wire_client_open(struct weir__wire_client **out, struct weir__loop *lo
     return rc == 0 ? 0 : weir__wrap(err, rc, "%s", target->address);
 }
 
-void weir__wire_client_go(struct weir__wire_client *c)
+void weir__bench_wire_client_go(struct weir__bench_wire_client *c)
 {
     weir__loop_post(c->loop, &c->go);
 }
 
-int weir__wire_client_wait(struct weir__wire_client *c, struct weir_error *err)
+int weir__bench_wire_client_wait(struct weir__bench_wire_client *c, struct weir_error *err)
 {
     return wait_for(c, DONE, err);
 }
 
-void weir__wire_client_close(struct weir__wire_client *c)
+void weir__bench_wire_client_close(struct weir__bench_wire_client *c)
 {
     if (!c) return;
     weir__loop_post(c->loop, &c->end);

@@ -12,12 +12,12 @@
 #include "io/loop.h"
 
 /* Nothing came and nothing went for so long: the run has failed. */
-#define WEIR__WIRE_SILENCE_MS 20000u
+#define WEIR__BENCH_WIRE_SILENCE_MS 20000u
 
-struct weir__wire_client;
+struct weir__bench_wire_client;
 
 /* What a mode does with its connection, all on its loop. begin and pump may be NULL. */
-struct weir__wire_calls {
+struct weir__bench_wire_calls {
     /* The token was accepted: attach links to the session. */
     int (*attach)(void *mode, struct weir__amqp_session *, struct weir_error *);
     /* Something of those links. A detach is an error already, and not told. */
@@ -27,25 +27,26 @@ struct weir__wire_calls {
 };
 
 /* Returns when the mode has said ready. target, calls and mode are borrowed for its life. */
-int weir__wire_client_open(struct weir__wire_client **out, struct weir__loop *,
-                           const struct weir__wire_target *, const struct weir__wire_calls *,
-                           void *mode, struct weir_error *);
-void weir__wire_client_go(struct weir__wire_client *);
+int weir__bench_wire_client_open(struct weir__bench_wire_client **out, struct weir__loop *,
+                                 const struct weir__bench_wire_target *,
+                                 const struct weir__bench_wire_calls *, void *mode,
+                                 struct weir_error *);
+void weir__bench_wire_client_go(struct weir__bench_wire_client *);
 /* Returns when the mode has said done, or something failed. */
-int weir__wire_client_wait(struct weir__wire_client *, struct weir_error *);
+int weir__bench_wire_client_wait(struct weir__bench_wire_client *, struct weir_error *);
 /* Says goodbye; NULL is fine. */
-void weir__wire_client_close(struct weir__wire_client *);
+void weir__bench_wire_client_close(struct weir__bench_wire_client *);
 
 /* For a mode, on the loop. fail takes the first reason; done and ready may be said more than once. */
-void weir__wire_client_ready(struct weir__wire_client *);
-void weir__wire_client_done(struct weir__wire_client *);
-__attribute__((format(printf, 3, 4))) void weir__wire_client_fail(struct weir__wire_client *,
-                                                                  int code, const char *fmt, ...);
+void weir__bench_wire_client_ready(struct weir__bench_wire_client *);
+void weir__bench_wire_client_done(struct weir__bench_wire_client *);
+__attribute__((format(printf, 3, 4))) void
+weir__bench_wire_client_fail(struct weir__bench_wire_client *, int code, const char *fmt, ...);
 /* Go was said and nothing has failed or ended since. Links may be gone when this is false. */
-bool weir__wire_client_running(const struct weir__wire_client *);
+bool weir__bench_wire_client_running(const struct weir__bench_wire_client *);
 /* There is something to write. */
-void weir__wire_client_flush(struct weir__wire_client *);
+void weir__bench_wire_client_flush(struct weir__bench_wire_client *);
 /* Time passes for the engine; needed only by a mode that keeps the loop to itself. */
-void weir__wire_client_tick(struct weir__wire_client *);
+void weir__bench_wire_client_tick(struct weir__bench_wire_client *);
 
 #endif

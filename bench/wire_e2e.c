@@ -26,8 +26,8 @@
 #define STALL_NS 100000 /* between looks, when the server takes nothing */
 
 struct publisher {
-    const struct weir__wire_target *target;
-    struct weir__wire_client *client;
+    const struct weir__bench_wire_target *target;
+    struct weir__bench_wire_client *client;
     struct weir__load *load;
     struct weir__loop *loop;
     struct weir__amqp_link *link;
@@ -38,8 +38,8 @@ struct publisher {
 };
 
 struct receiver {
-    const struct weir__wire_target *target;
-    struct weir__wire_client *client;
+    const struct weir__bench_wire_target *target;
+    struct weir__bench_wire_client *client;
     struct weir__amqp_link *link;
     uint64_t events, got;
     uint32_t size;
@@ -52,19 +52,19 @@ static int attach_publisher(void *mode, struct weir__amqp_session *session, stru
 {
     struct publisher *p = mode;
 
-    return weir__wire_attach_sender(session, p->target, 0, &p->link, err);
+    return weir__bench_wire_attach_sender(session, p->target, 0, &p->link, err);
 }
 
 static void on_publisher_event(void *mode, const struct weir__amqp_event *ev)
 {
     struct publisher *p = mode;
 
-    if (ev->type == WEIR__AMQP_EVENT_ATTACH) weir__wire_client_ready(p->client);
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH) weir__bench_wire_client_ready(p->client);
     if (ev->type != WEIR__AMQP_EVENT_SETTLE) return;
     if (ev->settle.outcome != WEIR__AMQP_ACCEPTED)
-        weir__wire_client_fail(p->client, WEIR_EIO, "an event was not accepted");
+        weir__bench_wire_client_fail(p->client, WEIR_EIO, "an event was not accepted");
     p->accepted += ev->settle.last - ev->settle.first + 1;
-    if (p->accepted == p->events) weir__wire_client_done(p->client);
+    if (p->accepted == p->events) weir__bench_wire_client_done(p->client);
 }
 
 static int64_t due_ns(const struct publisher *p)
@@ -100,14 +100,14 @@ static void pace(void *arg)
     struct publisher *p = arg;
     bool taken = true;
 
-    if (!weir__wire_client_running(p->client)) return;
+    if (!weir__bench_wire_client_running(p->client)) return;
     if (!weir__amqp_sendable(p->link))
         sleep_until(weir__mono_ns() + STALL_NS);
     else if (weir__mono_ns() < due_ns(p))
         sleep_until(due_ns(p));
     while (taken && p->sent < p->events && due_ns(p) <= weir__mono_ns()) taken = send_event(p);
-    weir__wire_client_tick(p->client);
-    weir__wire_client_flush(p->client);
+    weir__bench_wire_client_tick(p->client);
+    weir__bench_wire_client_flush(p->client);
     if (p->sent < p->events) weir__loop_defer(p->loop, &p->pace);
 }
 
@@ -120,9 +120,9 @@ static void begin_publishing(void *mode)
     weir__loop_defer(p->loop, &p->pace);
 }
 
-static const struct weir__wire_calls publisher_calls = {.attach = attach_publisher,
-                                                        .event = on_publisher_event,
-                                                        .begin = begin_publishing};
+static const struct weir__bench_wire_calls publisher_calls = {.attach = attach_publisher,
+                                                              .event = on_publisher_event,
+                                                              .begin = begin_publishing};
 
 /* ---- receiving ---- */
 
@@ -130,8 +130,8 @@ static int attach_receiver(void *mode, struct weir__amqp_session *session, struc
 {
     struct receiver *r = mode;
 
-    return weir__wire_attach_receiver(session, r->target, 0, WEIR__WIRE_FROM_LATEST, CREDIT,
-                                      &r->link, err);
+    return weir__bench_wire_attach_receiver(session, r->target, 0, WEIR__BENCH_WIRE_FROM_LATEST,
+                                            CREDIT, &r->link, err);
 }
 
 static void on_receiver_event(void *mode, const struct weir__amqp_event *ev)
@@ -140,39 +140,39 @@ static void on_receiver_event(void *mode, const struct weir__amqp_event *ev)
     struct receiver *r = mode;
     int64_t due;
 
-    if (ev->type == WEIR__AMQP_EVENT_ATTACH) weir__wire_client_ready(r->client);
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH) weir__bench_wire_client_ready(r->client);
     if (ev->type != WEIR__AMQP_EVENT_TRANSFER) return;
     if (!d->settled) weir__amqp_settle(r->link, d->id, d->id, WEIR__AMQP_ACCEPTED, NULL);
     if (d->payload.len < r->size || r->got == r->events) {
-        weir__wire_client_fail(r->client, WEIR_EIO, "somebody else's event came");
+        weir__bench_wire_client_fail(r->client, WEIR_EIO, "somebody else's event came");
         return;
     }
     due = (int64_t)weir__load64(d->payload.at + d->payload.len - r->size);
     r->us[r->got++] = (double)(weir__mono_ns() - due) / 1e3;
-    if (r->got == r->events) weir__wire_client_done(r->client);
+    if (r->got == r->events) weir__bench_wire_client_done(r->client);
 }
 
-static const struct weir__wire_calls receiver_calls = {.attach = attach_receiver,
-                                                       .event = on_receiver_event};
+static const struct weir__bench_wire_calls receiver_calls = {.attach = attach_receiver,
+                                                             .event = on_receiver_event};
 
 /* ---- both ---- */
 
 static int measure(struct publisher *p, struct receiver *r, int server_pid,
-                   struct weir__wire_row *row, struct weir_error *err)
+                   struct weir__bench_wire_row *row, struct weir_error *err)
 {
-    struct weir__wire_meter meter;
+    struct weir__bench_wire_meter meter;
     int rc;
 
-    weir__wire_meter_begin(&meter, server_pid);
-    weir__wire_client_go(p->client);
-    rc = weir__wire_client_wait(p->client, err);
-    if (rc == 0) rc = weir__wire_client_wait(r->client, err);
-    weir__wire_meter_end(&meter, row);
+    weir__bench_wire_meter_begin(&meter, server_pid);
+    weir__bench_wire_client_go(p->client);
+    rc = weir__bench_wire_client_wait(p->client, err);
+    if (rc == 0) rc = weir__bench_wire_client_wait(r->client, err);
+    weir__bench_wire_meter_end(&meter, row);
     return rc;
 }
 
-static int run(struct publisher *p, struct receiver *r, int server_pid, struct weir__wire_row *row,
-               struct weir_error *err)
+static int run(struct publisher *p, struct receiver *r, int server_pid,
+               struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct weir__loops *loops = NULL;
     int rc = weir__loops_start(&loops, &(struct weir__loops_options){.count = 2}, err);
@@ -180,19 +180,20 @@ static int run(struct publisher *p, struct receiver *r, int server_pid, struct w
     if (rc != 0) return rc;
     p->loop = weir__loops_at(loops, 0);
     weir__post_init(&p->pace, pace, p);
-    rc = weir__wire_client_open(&r->client, weir__loops_at(loops, 1), r->target, &receiver_calls, r,
-                                err);
+    rc = weir__bench_wire_client_open(&r->client, weir__loops_at(loops, 1), r->target,
+                                      &receiver_calls, r, err);
     if (rc == 0)
-        rc = weir__wire_client_open(&p->client, p->loop, p->target, &publisher_calls, p, err);
+        rc = weir__bench_wire_client_open(&p->client, p->loop, p->target, &publisher_calls, p, err);
     if (rc == 0) rc = measure(p, r, server_pid, row, err);
-    weir__wire_client_close(p->client);
-    weir__wire_client_close(r->client);
+    weir__bench_wire_client_close(p->client);
+    weir__bench_wire_client_close(r->client);
     weir__loops_free(loops);
     return rc;
 }
 
-int weir__wire_e2e(const struct weir__wire_options *o, const struct weir__wire_target *target,
-                   struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_e2e(const struct weir__bench_wire_options *o,
+                         const struct weir__bench_wire_target *target,
+                         struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct weir__load_options load = {.event_bytes = o->size, .batch_events = 1, .in_flight = 1};
     struct publisher p = {.target = target, .events = o->events, .size = o->size, .rate = o->rate};

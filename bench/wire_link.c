@@ -15,9 +15,9 @@ static struct weir__amqp_value text_value(const char *text)
     return weir__amqp_bytes(WEIR__AMQP_STRING, text, strlen(text));
 }
 
-int weir__wire_attach_sender(struct weir__amqp_session *session, const struct weir__wire_target *t,
-                             uint32_t partition, struct weir__amqp_link **out,
-                             struct weir_error *err)
+int weir__bench_wire_attach_sender(struct weir__amqp_session *session,
+                                   const struct weir__bench_wire_target *t, uint32_t partition,
+                                   struct weir__amqp_link **out, struct weir_error *err)
 {
     struct weir__amqp_terms terms = {.role = WEIR__AMQP_SENDER};
     struct weir__amqp_composite target;
@@ -53,10 +53,10 @@ static struct weir__amqp_value write_filter(const char *from, uint8_t to[FILTER_
     return out;
 }
 
-int weir__wire_attach_receiver(struct weir__amqp_session *session,
-                               const struct weir__wire_target *t, uint32_t partition,
-                               const char *from, uint32_t credit, struct weir__amqp_link **out,
-                               struct weir_error *err)
+int weir__bench_wire_attach_receiver(struct weir__amqp_session *session,
+                                     const struct weir__bench_wire_target *t, uint32_t partition,
+                                     const char *from, uint32_t credit,
+                                     struct weir__amqp_link **out, struct weir_error *err)
 {
     struct weir__amqp_terms terms = {.role = WEIR__AMQP_RECEIVER, .credit = credit};
     uint8_t space[ENDPOINT_BYTES], filter[FILTER_BYTES];

@@ -6,14 +6,16 @@
 #include "bench/wire_target.h"
 
 /* Where a receiver begins, as a filter says it. */
-#define WEIR__WIRE_FROM_EARLIEST "amqp.annotation.x-opt-offset > '-1'"
-#define WEIR__WIRE_FROM_LATEST "amqp.annotation.x-opt-offset > '@latest'"
+#define WEIR__BENCH_WIRE_FROM_EARLIEST "amqp.annotation.x-opt-offset > '-1'"
+#define WEIR__BENCH_WIRE_FROM_LATEST "amqp.annotation.x-opt-offset > '@latest'"
 
-int weir__wire_attach_sender(struct weir__amqp_session *, const struct weir__wire_target *,
-                             uint32_t partition, struct weir__amqp_link **out, struct weir_error *);
+int weir__bench_wire_attach_sender(struct weir__amqp_session *,
+                                   const struct weir__bench_wire_target *, uint32_t partition,
+                                   struct weir__amqp_link **out, struct weir_error *);
 
-int weir__wire_attach_receiver(struct weir__amqp_session *, const struct weir__wire_target *,
-                               uint32_t partition, const char *from, uint32_t credit,
-                               struct weir__amqp_link **out, struct weir_error *);
+int weir__bench_wire_attach_receiver(struct weir__amqp_session *,
+                                     const struct weir__bench_wire_target *, uint32_t partition,
+                                     const char *from, uint32_t credit,
+                                     struct weir__amqp_link **out, struct weir_error *);
 
 #endif

@@ -56,7 +56,8 @@ static void close_pair(struct pair *p)
 }
 
 /* close it also after an error. */
-static int open_pair(struct pair *p, const struct weir__wire_options *o, struct weir_error *err)
+static int open_pair(struct pair *p, const struct weir__bench_wire_options *o,
+                     struct weir_error *err)
 {
     int listener, rc;
 
@@ -94,7 +95,7 @@ static bool write_all(int fd, const uint8_t *from, size_t len)
     return true;
 }
 
-static void count_run(const struct weir__wire_options *o, struct weir__bench_run *run)
+static void count_run(const struct weir__bench_wire_options *o, struct weir__bench_run *run)
 {
     run->events = run->batches = o->events;
     run->bytes = o->events * o->size;
@@ -124,17 +125,18 @@ static int read_stream(struct pair *p, struct weir_error *err)
     return rc == 0 && left ? weir__fail(err, WEIR_EIO, "the stream broke") : rc;
 }
 
-int weir__wire_loopback(const struct weir__wire_options *o, const struct weir__wire_target *t,
-                        struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_loopback(const struct weir__bench_wire_options *o,
+                              const struct weir__bench_wire_target *t,
+                              struct weir__bench_wire_row *row, struct weir_error *err)
 {
-    struct weir__wire_meter meter;
+    struct weir__bench_wire_meter meter;
     struct pair p;
     int rc = open_pair(&p, o, err);
 
     (void)t;
-    weir__wire_meter_begin(&meter, 0);
+    weir__bench_wire_meter_begin(&meter, 0);
     if (rc == 0) rc = read_stream(&p, err);
-    weir__wire_meter_end(&meter, row);
+    weir__bench_wire_meter_end(&meter, row);
     close_pair(&p);
     count_run(o, &row->run);
     snprintf(row->mode, sizeof row->mode, "stream");
@@ -169,10 +171,11 @@ static int make_trips(struct pair *p, double *us, struct weir_error *err)
     return rc;
 }
 
-int weir__wire_trip(const struct weir__wire_options *o, const struct weir__wire_target *t,
-                    struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_trip(const struct weir__bench_wire_options *o,
+                          const struct weir__bench_wire_target *t, struct weir__bench_wire_row *row,
+                          struct weir_error *err)
 {
-    struct weir__wire_meter meter;
+    struct weir__bench_wire_meter meter;
     struct pair p;
     int rc = open_pair(&p, o, err);
 
@@ -181,9 +184,9 @@ int weir__wire_trip(const struct weir__wire_options *o, const struct weir__wire_
     row->us_count = o->events;
     if (rc == 0 && !row->us)
         rc = weir__fail(err, WEIR_ENOMEM, "room for %" PRIu64 " times", o->events);
-    weir__wire_meter_begin(&meter, 0);
+    weir__bench_wire_meter_begin(&meter, 0);
     if (rc == 0) rc = make_trips(&p, row->us, err);
-    weir__wire_meter_end(&meter, row);
+    weir__bench_wire_meter_end(&meter, row);
     close_pair(&p);
     count_run(o, &row->run);
     snprintf(row->mode, sizeof row->mode, "trip");
@@ -192,8 +195,9 @@ int weir__wire_trip(const struct weir__wire_options *o, const struct weir__wire_
 
 /* ---- a flush ---- */
 
-int weir__wire_flush(const struct weir__wire_options *o, const struct weir__wire_target *t,
-                     struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_flush(const struct weir__bench_wire_options *o,
+                           const struct weir__bench_wire_target *t,
+                           struct weir__bench_wire_row *row, struct weir_error *err)
 {
     char path[WEIR__PLACE_PATH_BYTES];
     struct weir__raw *raw = NULL;

@@ -13,8 +13,8 @@
 #define IN_FLIGHT_DEFAULT_MAX 2000u
 
 struct publisher {
-    const struct weir__wire_target *target;
-    struct weir__wire_client *client;
+    const struct weir__bench_wire_target *target;
+    struct weir__bench_wire_client *client;
     struct weir__load *load; /* the transfers */
     struct weir__amqp_link **links;
     uint32_t partitions, attached;
@@ -30,7 +30,7 @@ static int attach(void *mode, struct weir__amqp_session *session, struct weir_er
     int rc = 0;
 
     for (uint32_t i = 0; i < p->partitions && rc == 0; i++)
-        rc = weir__wire_attach_sender(session, p->target, i, &p->links[i], err);
+        rc = weir__bench_wire_attach_sender(session, p->target, i, &p->links[i], err);
     return rc;
 }
 
@@ -39,16 +39,16 @@ static void on_settle(struct publisher *p, const struct weir__amqp_settlement *s
     uint32_t count = s->last - s->first + 1;
 
     if (s->outcome != WEIR__AMQP_ACCEPTED) {
-        weir__wire_client_fail(p->client, WEIR_EIO, "a transfer was not accepted: %.*s",
-                               (int)s->error.description.len,
-                               s->error.description.at ? (const char *)s->error.description.at
-                                                       : "");
+        weir__bench_wire_client_fail(p->client, WEIR_EIO, "a transfer was not accepted: %.*s",
+                                     (int)s->error.description.len,
+                                     s->error.description.at ? (const char *)s->error.description.at
+                                                             : "");
         return;
     }
     if (p->us && p->accepted < p->transfers)
         p->us[p->accepted] = (double)(weir__mono_ns() - p->sent_ns) / 1e3;
     p->accepted += count;
-    if (p->accepted == p->transfers) weir__wire_client_done(p->client);
+    if (p->accepted == p->transfers) weir__bench_wire_client_done(p->client);
 }
 
 static void on_event(void *mode, const struct weir__amqp_event *ev)
@@ -56,7 +56,7 @@ static void on_event(void *mode, const struct weir__amqp_event *ev)
     struct publisher *p = mode;
 
     if (ev->type == WEIR__AMQP_EVENT_ATTACH && ++p->attached == p->partitions)
-        weir__wire_client_ready(p->client);
+        weir__bench_wire_client_ready(p->client);
     if (ev->type == WEIR__AMQP_EVENT_SETTLE) on_settle(p, &ev->settle);
 }
 
@@ -75,9 +75,12 @@ static void pump(void *mode)
     }
 }
 
-static const struct weir__wire_calls calls = {.attach = attach, .event = on_event, .pump = pump};
+static const struct weir__bench_wire_calls calls = {.attach = attach,
+                                                    .event = on_event,
+                                                    .pump = pump};
 
-static int prepare(struct publisher *p, const struct weir__wire_options *o, struct weir_error *err)
+static int prepare(struct publisher *p, const struct weir__bench_wire_options *o,
+                   struct weir_error *err)
 {
     struct weir__load_options load = {.event_bytes = o->size,
                                       .batch_events = o->batch,
@@ -95,22 +98,23 @@ static int prepare(struct publisher *p, const struct weir__wire_options *o, stru
     return p->links ? 0 : weir__fail(err, WEIR_ENOMEM, "%" PRIu32 " links", p->partitions);
 }
 
-static int run(struct publisher *p, const struct weir__wire_options *o, struct weir__wire_row *row,
-               struct weir_error *err)
+static int run(struct publisher *p, const struct weir__bench_wire_options *o,
+               struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct weir__loops *loops = NULL;
-    struct weir__wire_meter meter;
+    struct weir__bench_wire_meter meter;
     int rc = weir__loops_start(&loops, &(struct weir__loops_options){.count = 1}, err);
 
     if (rc != 0) return rc;
-    rc = weir__wire_client_open(&p->client, weir__loops_at(loops, 0), p->target, &calls, p, err);
+    rc = weir__bench_wire_client_open(&p->client, weir__loops_at(loops, 0), p->target, &calls, p,
+                                      err);
     if (rc == 0) {
-        weir__wire_meter_begin(&meter, o->server_pid);
-        weir__wire_client_go(p->client);
-        rc = weir__wire_client_wait(p->client, err);
-        weir__wire_meter_end(&meter, row);
+        weir__bench_wire_meter_begin(&meter, o->server_pid);
+        weir__bench_wire_client_go(p->client);
+        rc = weir__bench_wire_client_wait(p->client, err);
+        weir__bench_wire_meter_end(&meter, row);
     }
-    weir__wire_client_close(p->client);
+    weir__bench_wire_client_close(p->client);
     weir__loops_free(loops);
     row->run.batches = p->transfers;
     row->run.events = p->transfers * o->batch;
@@ -124,8 +128,9 @@ static void free_publisher(struct publisher *p)
     free(p->links);
 }
 
-int weir__wire_publish(const struct weir__wire_options *o, const struct weir__wire_target *target,
-                       struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_publish(const struct weir__bench_wire_options *o,
+                             const struct weir__bench_wire_target *target,
+                             struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct publisher p = {.target = target};
     int rc = prepare(&p, o, err);
@@ -136,8 +141,9 @@ int weir__wire_publish(const struct weir__wire_options *o, const struct weir__wi
     return rc;
 }
 
-int weir__wire_sync(const struct weir__wire_options *o, const struct weir__wire_target *target,
-                    struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_sync(const struct weir__bench_wire_options *o,
+                          const struct weir__bench_wire_target *target,
+                          struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct publisher p = {.target = target};
     int rc = prepare(&p, o, err);

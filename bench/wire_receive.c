@@ -12,8 +12,8 @@
 #define SETTLE_EVERY 512u
 
 struct receiver {
-    const struct weir__wire_target *target;
-    struct weir__wire_client *client;
+    const struct weir__bench_wire_target *target;
+    struct weir__bench_wire_client *client;
     struct weir__amqp_link **links;
     uint32_t partitions, attached, credit, size;
     uint64_t wanted, got;
@@ -27,8 +27,8 @@ static int attach(void *mode, struct weir__amqp_session *session, struct weir_er
     int rc = 0;
 
     for (uint32_t i = 0; i < r->partitions && rc == 0; i++)
-        rc = weir__wire_attach_receiver(session, r->target, i, WEIR__WIRE_FROM_EARLIEST, 0,
-                                        &r->links[i], err);
+        rc = weir__bench_wire_attach_receiver(session, r->target, i, WEIR__BENCH_WIRE_FROM_EARLIEST,
+                                              0, &r->links[i], err);
     return rc;
 }
 
@@ -58,15 +58,15 @@ static void note(struct receiver *r, struct weir__amqp_link *link, uint32_t id)
 static void on_transfer(struct receiver *r, const struct weir__amqp_event *ev)
 {
     if (ev->delivery.payload.len < r->size) {
-        weir__wire_client_fail(r->client, WEIR_EIO,
-                               "an event of %zu bytes came, none has less than %" PRIu32,
-                               ev->delivery.payload.len, r->size);
+        weir__bench_wire_client_fail(r->client, WEIR_EIO,
+                                     "an event of %zu bytes came, none has less than %" PRIu32,
+                                     ev->delivery.payload.len, r->size);
         return;
     }
     if (!ev->delivery.settled) note(r, ev->link, ev->delivery.id);
     if (weir__amqp_link_credit(ev->link) <= r->credit / 2)
         weir__amqp_flow(ev->link, r->credit, false);
-    if (++r->got == r->wanted) weir__wire_client_done(r->client);
+    if (++r->got == r->wanted) weir__bench_wire_client_done(r->client);
 }
 
 static void on_event(void *mode, const struct weir__amqp_event *ev)
@@ -75,33 +75,37 @@ static void on_event(void *mode, const struct weir__amqp_event *ev)
 
     if (ev->type == WEIR__AMQP_EVENT_TRANSFER) on_transfer(r, ev);
     if (ev->type == WEIR__AMQP_EVENT_ATTACH && ++r->attached == r->partitions)
-        weir__wire_client_ready(r->client);
+        weir__bench_wire_client_ready(r->client);
 }
 
-static const struct weir__wire_calls calls = {.attach = attach, .event = on_event, .begin = begin};
+static const struct weir__bench_wire_calls calls = {.attach = attach,
+                                                    .event = on_event,
+                                                    .begin = begin};
 
-static int run(struct receiver *r, const struct weir__wire_options *o, struct weir__wire_row *row,
-               struct weir_error *err)
+static int run(struct receiver *r, const struct weir__bench_wire_options *o,
+               struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct weir__loops *loops = NULL;
-    struct weir__wire_meter meter;
+    struct weir__bench_wire_meter meter;
     int rc = weir__loops_start(&loops, &(struct weir__loops_options){.count = 1}, err);
 
     if (rc != 0) return rc;
-    rc = weir__wire_client_open(&r->client, weir__loops_at(loops, 0), r->target, &calls, r, err);
+    rc = weir__bench_wire_client_open(&r->client, weir__loops_at(loops, 0), r->target, &calls, r,
+                                      err);
     if (rc == 0) {
-        weir__wire_meter_begin(&meter, o->server_pid);
-        weir__wire_client_go(r->client);
-        rc = weir__wire_client_wait(r->client, err);
-        weir__wire_meter_end(&meter, row);
+        weir__bench_wire_meter_begin(&meter, o->server_pid);
+        weir__bench_wire_client_go(r->client);
+        rc = weir__bench_wire_client_wait(r->client, err);
+        weir__bench_wire_meter_end(&meter, row);
     }
-    weir__wire_client_close(r->client);
+    weir__bench_wire_client_close(r->client);
     weir__loops_free(loops);
     return rc;
 }
 
-int weir__wire_receive(const struct weir__wire_options *o, const struct weir__wire_target *target,
-                       struct weir__wire_row *row, struct weir_error *err)
+int weir__bench_wire_receive(const struct weir__bench_wire_options *o,
+                             const struct weir__bench_wire_target *target,
+                             struct weir__bench_wire_row *row, struct weir_error *err)
 {
     struct receiver r = {.target = target,
                          .partitions = o->partitions,

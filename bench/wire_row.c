@@ -9,7 +9,7 @@
 #define FIELDS_BEFORE_CPU 11 /* of /proc/PID/stat, between the name and utime */
 
 /* "pid (name) state ppid ...": the name may hold anything, so the last parenthesis counts. */
-static void read_cpu(int pid, struct weir__wire_process *out)
+static void read_cpu(int pid, struct weir__bench_wire_process *out)
 {
     char path[64], line[LINE_BYTES], *at;
     double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
@@ -26,7 +26,7 @@ static void read_cpu(int pid, struct weir__wire_process *out)
     out->system_s = (double)strtoull(at, &at, 10) * tick_s;
 }
 
-static void read_memory(int pid, struct weir__wire_process *out)
+static void read_memory(int pid, struct weir__bench_wire_process *out)
 {
     char path[64], line[LINE_BYTES];
     FILE *f;
@@ -39,23 +39,24 @@ static void read_memory(int pid, struct weir__wire_process *out)
     fclose(f);
 }
 
-static struct weir__wire_process look_at(int pid)
+static struct weir__bench_wire_process look_at(int pid)
 {
-    struct weir__wire_process p = {0};
+    struct weir__bench_wire_process p = {0};
 
     if (pid > 0) read_cpu(pid, &p);
     if (pid > 0) read_memory(pid, &p);
     return p;
 }
 
-void weir__wire_meter_begin(struct weir__wire_meter *m, int server_pid)
+void weir__bench_wire_meter_begin(struct weir__bench_wire_meter *m, int server_pid)
 {
     m->server_pid = server_pid;
     m->server = look_at(server_pid);
     weir__bench_begin(&m->mark);
 }
 
-void weir__wire_meter_end(const struct weir__wire_meter *m, struct weir__wire_row *row)
+void weir__bench_wire_meter_end(const struct weir__bench_wire_meter *m,
+                                struct weir__bench_wire_row *row)
 {
     weir__bench_end(&m->mark, &row->run);
     row->server = look_at(m->server_pid);
@@ -64,7 +65,7 @@ void weir__wire_meter_end(const struct weir__wire_meter *m, struct weir__wire_ro
 }
 
 /* What the machine did besides the two of us, in percent of all its cores. */
-static double other_percent(const struct weir__wire_row *row)
+static double other_percent(const struct weir__bench_wire_row *row)
 {
     const struct weir__bench_run *r = &row->run;
     double ours = r->user_s + r->system_s + row->server.user_s + row->server.system_s;
@@ -73,7 +74,7 @@ static double other_percent(const struct weir__wire_row *row)
     return (r->busy_s - ours) / (cores * r->seconds) * 100;
 }
 
-static double per_event_ns(const struct weir__wire_row *row, double seconds)
+static double per_event_ns(const struct weir__bench_wire_row *row, double seconds)
 {
     return seconds * 1e9 / (double)row->run.events;
 }
@@ -88,7 +89,7 @@ static const struct {
 
 #define POINTS (sizeof points / sizeof points[0])
 
-static void print_plain(struct weir__wire_row *row, FILE *out)
+static void print_plain(struct weir__bench_wire_row *row, FILE *out)
 {
     const struct weir__bench_run *r = &row->run;
 
@@ -112,7 +113,7 @@ static void print_plain(struct weir__wire_row *row, FILE *out)
     fputc('\n', out);
 }
 
-static void print_json(struct weir__wire_row *row, FILE *out)
+static void print_json(struct weir__bench_wire_row *row, FILE *out)
 {
     const struct weir__bench_run *r = &row->run;
 
@@ -133,7 +134,7 @@ static void print_json(struct weir__wire_row *row, FILE *out)
     fputs("}\n", out);
 }
 
-void weir__wire_row_print(struct weir__wire_row *row, FILE *out, bool json)
+void weir__bench_wire_row_print(struct weir__bench_wire_row *row, FILE *out, bool json)
 {
     if (json)
         print_json(row, out);
@@ -142,7 +143,7 @@ void weir__wire_row_print(struct weir__wire_row *row, FILE *out, bool json)
     fflush(out);
 }
 
-void weir__wire_row_fini(struct weir__wire_row *row)
+void weir__bench_wire_row_fini(struct weir__bench_wire_row *row)
 {
     free(row->us);
     row->us = NULL;

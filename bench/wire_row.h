@@ -15,36 +15,37 @@
 
 #include "bench/measure.h"
 
-#define WEIR__WIRE_MODE_BYTES 48
+#define WEIR__BENCH_WIRE_MODE_BYTES 48
 
 /* CPU of a process so far and its memory now, zero when there is no such process. */
-struct weir__wire_process {
+struct weir__bench_wire_process {
     double user_s, system_s;
     uint64_t rss_kib;
 };
 
-struct weir__wire_row {
+struct weir__bench_wire_row {
     const char *system;
-    char mode[WEIR__WIRE_MODE_BYTES];
+    char mode[WEIR__BENCH_WIRE_MODE_BYTES];
     uint32_t size;
     struct weir__bench_run run;
-    struct weir__wire_process server; /* CPU of the run */
-    double *us;                       /* single operations: owned by the row, NULL: none */
+    struct weir__bench_wire_process server; /* CPU of the run */
+    double *us;                             /* single operations: owned by the row, NULL: none */
     size_t us_count;
 };
 
-struct weir__wire_meter {
+struct weir__bench_wire_meter {
     struct weir__bench_mark mark;
-    struct weir__wire_process server;
+    struct weir__bench_wire_process server;
     int server_pid; /* 0: nobody's */
 };
 
-void weir__wire_meter_begin(struct weir__wire_meter *, int server_pid);
+void weir__bench_wire_meter_begin(struct weir__bench_wire_meter *, int server_pid);
 /* Fills everything of the row but its names, sizes and events. */
-void weir__wire_meter_end(const struct weir__wire_meter *, struct weir__wire_row *);
+void weir__bench_wire_meter_end(const struct weir__bench_wire_meter *,
+                                struct weir__bench_wire_row *);
 
 /* Prints the line or lines, or one JSON object on a line. Sorts us. */
-void weir__wire_row_print(struct weir__wire_row *, FILE *, bool json);
-void weir__wire_row_fini(struct weir__wire_row *);
+void weir__bench_wire_row_print(struct weir__bench_wire_row *, FILE *, bool json);
+void weir__bench_wire_row_fini(struct weir__bench_wire_row *);
 
 #endif

@@ -24,7 +24,7 @@ static bool copy_text(char *to, size_t room, const char *from, size_t len)
 }
 
 /* sb://host[:port][/] */
-static bool take_endpoint(struct weir__wire_target *t, const char *value)
+static bool take_endpoint(struct weir__bench_wire_target *t, const char *value)
 {
     size_t len;
     bool has_port;
@@ -33,14 +33,14 @@ static bool take_endpoint(struct weir__wire_target *t, const char *value)
     value += 5;
     len = strcspn(value, "/");
     has_port = memchr(value, ':', len) != NULL;
-    if (len > WEIR__WIRE_HOST_MAX || !copy_text(t->address, sizeof t->address, value, len))
+    if (len > WEIR__BENCH_WIRE_HOST_MAX || !copy_text(t->address, sizeof t->address, value, len))
         return false;
     if (!has_port) memcpy(t->address + len, PORT_PLAIN, sizeof PORT_PLAIN);
     return true;
 }
 
 /* One "Key=Value"; keys that are not known are for somebody else. */
-static bool take_part(struct weir__wire_target *t, const char *part, bool *plain)
+static bool take_part(struct weir__bench_wire_target *t, const char *part, bool *plain)
 {
     const struct {
         const char *name;
@@ -64,7 +64,7 @@ static bool take_part(struct weir__wire_target *t, const char *part, bool *plain
     return true;
 }
 
-static int parse_string(struct weir__wire_target *t, const char *text, struct weir_error *err)
+static int parse_string(struct weir__bench_wire_target *t, const char *text, struct weir_error *err)
 {
     char part[PART_BYTES];
     bool plain = false;
@@ -86,8 +86,8 @@ static int parse_string(struct weir__wire_target *t, const char *text, struct we
     return 0;
 }
 
-int weir__wire_target_parse(struct weir__wire_target *t, const char *connect, const char *hub,
-                            struct weir_error *err)
+int weir__bench_wire_target_parse(struct weir__bench_wire_target *t, const char *connect,
+                                  const char *hub, struct weir_error *err)
 {
     int rc = 0;
 
@@ -97,7 +97,7 @@ int weir__wire_target_parse(struct weir__wire_target *t, const char *connect, co
     } else {
         memcpy(t->rule, EMULATOR_RULE, sizeof EMULATOR_RULE);
         memcpy(t->key, EMULATOR_KEY, sizeof EMULATOR_KEY);
-        if (!copy_text(t->address, WEIR__WIRE_HOST_MAX, connect, strlen(connect)))
+        if (!copy_text(t->address, WEIR__BENCH_WIRE_HOST_MAX, connect, strlen(connect)))
             rc = weir__fail(err, WEIR_EINVAL, "'%.40s' is no HOST:PORT", connect);
     }
     if (rc == 0 && hub && !copy_text(t->hub, sizeof t->hub, hub, strlen(hub)))
@@ -108,10 +108,10 @@ int weir__wire_target_parse(struct weir__wire_target *t, const char *connect, co
 
 /* ---- tokens ---- */
 
-void weir__wire_target_audience(const struct weir__wire_target *t,
-                                char out[WEIR__WIRE_AUDIENCE_BYTES])
+void weir__bench_wire_target_audience(const struct weir__bench_wire_target *t,
+                                      char out[WEIR__BENCH_WIRE_AUDIENCE_BYTES])
 {
-    snprintf(out, WEIR__WIRE_AUDIENCE_BYTES, "sb://%s/%s", t->address, t->hub);
+    snprintf(out, WEIR__BENCH_WIRE_AUDIENCE_BYTES, "sb://%s/%s", t->address, t->hub);
 }
 
 /* As encodeURIComponent does it. `to` has room for three times the text. */
@@ -129,17 +129,17 @@ static void encode_uri(char *to, const char *text)
     *to = '\0';
 }
 
-int weir__wire_target_token(const struct weir__wire_target *t, int64_t expires_s,
-                            char out[WEIR__ACCESS_TOKEN_MAX], struct weir_error *err)
+int weir__bench_wire_target_token(const struct weir__bench_wire_target *t, int64_t expires_s,
+                                  char out[WEIR__ACCESS_TOKEN_MAX], struct weir_error *err)
 {
-    char audience[WEIR__WIRE_AUDIENCE_BYTES], resource[3 * WEIR__WIRE_AUDIENCE_BYTES];
+    char audience[WEIR__BENCH_WIRE_AUDIENCE_BYTES], resource[3 * WEIR__BENCH_WIRE_AUDIENCE_BYTES];
     char signed_text[sizeof resource + 24], base64[WEIR__ACCESS_SIGNATURE_BYTES + 1];
     char signature[3 * sizeof base64], rule[3 * sizeof t->rule];
     unsigned char mac[SIGNATURE_BYTES];
     unsigned mac_bytes = sizeof mac;
     int len;
 
-    weir__wire_target_audience(t, audience);
+    weir__bench_wire_target_audience(t, audience);
     encode_uri(resource, audience);
     len = snprintf(signed_text, sizeof signed_text, "%s\n%" PRId64, resource, expires_s);
     if (!HMAC(EVP_sha256(), t->key, (int)strlen(t->key), (const unsigned char *)signed_text,

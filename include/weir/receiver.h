@@ -46,6 +46,16 @@ struct weir_receiver_options {
     const char *name; /* for the texts of other receivers' errors; NULL: none */
     size_t bytes_max; /* memory for what is read at once; 0: 256 KiB. A larger batch still comes,
                          alone */
+    bool metrics;     /* for weir_receiver_metrics; over a connection each event is some 150 bytes
+                         larger */
+
+    /* For a program that waits for many receivers at once: called by a thread of the library when,
+     * after a receive that gave WEIR_ETIMEDOUT, another would give something else; once for each
+     * such receive, or, seldom, without need. And at any time when all is over: then `over` is the
+     * error that every receive will give, else 0. It runs under locks of the library: it may note
+     * something and wake somebody, and must not call the library. NULL: none. */
+    void (*wake)(void *user, int over);
+    void *user;
 };
 
 /* WEIR_ENOTFOUND: no such hub, group or partition. WEIR_EINVAL: the offset or sequence number lies
@@ -70,6 +80,20 @@ struct weir_received {
  *   The receiver stays in front of them until weir_receiver_skip. */
 WEIR_API int weir_receiver_receive(struct weir_receiver *, size_t max, int64_t timeout_ms,
                                    struct weir_received *out, struct weir_error *);
+
+/* What was newest in the partition when the last event was given, or sent to us: so a reader knows
+ * how far behind it is without asking the hub. */
+struct weir_receiver_metrics {
+    uint64_t last_sequence; /* of the newest event, as the next two */
+    uint64_t last_offset;
+    int64_t last_time_ms; /* enqueued */
+    int64_t retrieved_ms; /* when it was so; 0: no event has told it yet */
+};
+
+/* As of the last receive that gave something. WEIR_EINVAL: the receiver's options did not have
+ * metrics. */
+WEIR_API int weir_receiver_metrics(const struct weir_receiver *, struct weir_receiver_metrics *out,
+                                   struct weir_error *);
 
 /* After WEIR_ECORRUPT: steps over the damaged range and says which it was. */
 WEIR_API int weir_receiver_skip(struct weir_receiver *, uint64_t *out_first, uint64_t *out_last,

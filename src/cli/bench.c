@@ -62,12 +62,12 @@ static uint32_t small(const struct weir__args_number *n)
 static int run_bench_wire(const struct weir__command *self, int argc, char **argv)
 {
     struct wire_options o = {0};
-    struct weir__wire_options wire;
+    struct weir__bench_wire_options wire;
     struct weir_error err;
     int code, rc;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
-    wire = (struct weir__wire_options){
+    wire = (struct weir__bench_wire_options){
         .connect = o.connect,
         .hub = o.hub,
         .size = small(&o.size),

@@ -52,9 +52,15 @@ struct weir__source_ops {
     int version;
 
     /* Waits for the first of up to max events; they live until the next call. *out_missed counts
-     * events that expired in front of them. Errors are those of weir_receiver_receive. */
+     * events that expired in front of them. Errors are those of weir_receiver_receive. A source of
+     * deliveries gives their messages only. */
     int (*next)(struct weir__source *, struct weir__event *out, uint32_t max, int64_t deadline_ns,
                 uint32_t *out_count, uint64_t *out_missed, struct weir_error *);
+
+    /* What was newest as of this event, of those that next gave last. Without an answer out stays as
+     * it is. Only for a source that was opened with metrics. */
+    void (*measure)(struct weir__source *, const struct weir__event *,
+                    struct weir_receiver_metrics *out);
 
     void (*skip)(struct weir__source *, uint64_t *out_first, uint64_t *out_last);
     void (*cancel)(struct weir__source *); /* any thread */
@@ -63,6 +69,7 @@ struct weir__source_ops {
 
 struct weir__source {
     const struct weir__source_ops *ops;
+    bool deliveries; /* where an event lies is among the annotations of its message */
 };
 
 /* ---- administration: the calls of hub.h, one for one ---- */
@@ -108,6 +115,7 @@ struct weir__backend_ops {
                           struct weir_partition_info *out, struct weir_error *);
     int (*group_list)(struct weir__backend *, const char *hub, int (*fn)(const char *group, void *),
                       void *user, struct weir_error *);
+    int (*space)(struct weir__backend *, char out[WEIR_SPACE_BYTES], struct weir_error *);
 
     /* Runs the completions that are left. The first error is returned; closed it is anyway. */
     int (*close)(struct weir__backend *, struct weir_error *);

@@ -12,4 +12,9 @@
 int weir__decode_event(const struct weir__event *, uint32_t partition, struct weir__arena *,
                        struct weir_event *out, struct weir_error *);
 
+/* The same for a message as a hub delivers it: sequence number, offset and time are among its
+ * annotations. */
+int weir__decode_delivery(struct weir__bytes message, uint32_t partition, struct weir__arena *,
+                          struct weir_event *out, struct weir_error *);
+
 #endif

@@ -112,6 +112,11 @@ static int group_list(struct weir__backend *b, const char *hub,
     return rc;
 }
 
+static int space(struct weir__backend *b, char out[WEIR_SPACE_BYTES], struct weir_error *err)
+{
+    return weir__namespace_id(namespace_of(b), out, err);
+}
+
 static int folder_close(struct weir__backend *b, struct weir_error *err)
 {
     int rc = weir__namespace_close(namespace_of(b), err);
@@ -128,6 +133,7 @@ static const struct weir__backend_ops folder_ops = {
     .hub_stats = hub_stats,
     .partition_info = partition_info,
     .group_list = group_list,
+    .space = space,
     .close = folder_close,
 };
 

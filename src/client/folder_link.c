@@ -2,8 +2,10 @@
 #include "client/folder.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "hub/receiver.h"
 
 /* ---- senders ---- */
@@ -111,12 +113,16 @@ int weir__folder_open_sender(struct weir__backend *b, const char *hub,
 
 struct folder_source {
     struct weir__source base;
-    struct weir__receiver *receiver;
+    _Atomic(struct weir__receiver *) receiver; /* NULL while it is made: wakes may come already */
+    void (*wake)(void *user, int over);
+    void *user;
+    struct weir__hub *hub; /* while the receiver has a use of it */
+    uint32_t partition;
 };
 
 static struct weir__receiver *receiver_of(struct weir__source *s)
 {
-    return ((struct folder_source *)s)->receiver;
+    return atomic_load(&((struct folder_source *)s)->receiver);
 }
 
 static int source_next(struct weir__source *s, struct weir__event *out, uint32_t max,
@@ -129,6 +135,23 @@ static int source_next(struct weir__source *s, struct weir__event *out, uint32_t
     *out_count = rc == 0 ? take.count : 0;
     *out_missed = take.missed;
     return rc;
+}
+
+static void source_measure(struct weir__source *b, const struct weir__event *e,
+                           struct weir_receiver_metrics *out)
+{
+    struct folder_source *s = (struct folder_source *)b;
+    struct weir__clock clock = weir__clock_system();
+    struct weir__partition_properties p;
+
+    (void)e; /* now, which is when it is given */
+    if (weir__hub_partition_properties(s->hub, s->partition, &p, NULL) != 0) return;
+    *out = (struct weir_receiver_metrics){
+        .last_sequence = (uint64_t)p.last_sequence,
+        .last_offset = (uint64_t)p.last_offset,
+        .last_time_ms = p.last_time_ms,
+        .retrieved_ms = clock.wall_ms(clock.self),
+    };
 }
 
 static void source_skip(struct weir__source *s, uint64_t *out_first, uint64_t *out_last)
@@ -150,10 +173,19 @@ static void source_close(struct weir__source *s)
 static const struct weir__source_ops source_ops = {
     .version = WEIR__BACKEND_VERSION,
     .next = source_next,
+    .measure = source_measure,
     .skip = source_skip,
     .cancel = source_cancel,
     .close = source_close,
 };
+
+static void source_wake(void *user)
+{
+    struct folder_source *s = user;
+    struct weir__receiver *r = receiver_of(&s->base);
+
+    s->wake(s->user, r ? weir__receiver_over(r, NULL) : 0);
+}
 
 static const enum weir__position_kind kinds[] = {
     [WEIR_FROM_EARLIEST] = WEIR__FROM_EARLIEST, [WEIR_FROM_LATEST] = WEIR__FROM_LATEST,
@@ -174,11 +206,18 @@ static int attach(struct folder_source *s, struct weir__hub *hub, uint32_t parti
         .name = o->name,
         .credit = WEIR__CREDIT_UNLIMITED,
         .memory_bytes = o->bytes_max,
+        .wake = o->wake ? source_wake : NULL,
+        .user = s,
     };
+    struct weir__receiver *receiver = NULL;
     int rc = weir__folder_check_partition(hub, partition, err);
 
     if (rc != 0) return rc;
-    return weir__receiver_attach(&s->receiver, hub, &options, err);
+    s->wake = o->wake;
+    s->user = o->user;
+    rc = weir__receiver_attach(&receiver, hub, &options, err);
+    atomic_store(&s->receiver, receiver);
+    return rc;
 }
 
 int weir__folder_open_source(struct weir__backend *b, const char *hub, uint32_t partition,
@@ -193,6 +232,8 @@ int weir__folder_open_source(struct weir__backend *b, const char *hub, uint32_t 
     s->base.ops = &source_ops;
     rc = weir__namespace_use(((struct weir__folder *)b)->namespace, hub, &used, err);
     if (rc == 0) rc = attach(s, used, partition, o, err);
+    s->hub = used;
+    s->partition = partition;
     weir__hub_release(used); /* the receiver has a use of its own */
     if (rc != 0) {
         free(s);

@@ -7,13 +7,17 @@
 #include "base/thread.h"
 
 #define EVENTS_MAX 4096u /* that one receive gives */
+#define ROOM_IDLE 32u    /* events that a receiver keeps room for when nothing comes */
+#define AHEAD 8u         /* events that are fetched from memory before they are decoded */
 #define DECODED_BYTES_MAX ((size_t)1 << 30)
 
 struct weir_receiver {
     struct weir *weir;
     struct weir__source *source;
     uint32_t partition;
-    bool damaged; /* in front of events that cannot be read */
+    bool damaged;  /* in front of events that cannot be read */
+    bool measures; /* metrics are wanted */
+    struct weir_receiver_metrics metrics;
     struct weir__event *stored;
     struct weir_event *events;
     uint32_t room;          /* in both */
@@ -36,6 +40,19 @@ static int make_room(struct weir_receiver *r, uint32_t want, struct weir_error *
     return 0;
 }
 
+/* Of thousands of receivers that are watched most are idle, and cost as little as they can. */
+static void shrink(struct weir_receiver *r)
+{
+    if (r->room <= ROOM_IDLE) return;
+    free(r->stored);
+    free(r->events);
+    r->stored = NULL;
+    r->events = NULL;
+    r->room = 0;
+    weir__arena_fini(&r->arena);
+    weir__arena_init(&r->arena, DECODED_BYTES_MAX);
+}
+
 /* Pulls when everything of before was given. */
 static int pull(struct weir_receiver *r, uint32_t max, int64_t timeout_ms, uint64_t *out_missed,
                 struct weir_error *err)
@@ -47,7 +64,24 @@ static int pull(struct weir_receiver *r, uint32_t max, int64_t timeout_ms, uint6
     rc = r->source->ops->next(r->source, r->stored, max, weir__deadline_ns(timeout_ms), &r->pulled,
                               out_missed, err);
     r->damaged = rc == WEIR_ECORRUPT;
+    if (rc == WEIR_ETIMEDOUT && timeout_ms == 0) shrink(r);
     return rc;
+}
+
+/* Another thread has put it there: it is not in this core's cache. */
+static void fetch(const struct weir__event *e)
+{
+    __builtin_prefetch(e->message.at);
+    __builtin_prefetch(e->message.at + 64);
+    __builtin_prefetch(e->message.at + 128);
+}
+
+static int decode_one(struct weir_receiver *r, const struct weir__event *e, struct weir_event *out,
+                      struct weir_error *err)
+{
+    if (r->source->deliveries)
+        return weir__decode_delivery(e->message, r->partition, &r->arena, out, err);
+    return weir__decode_event(e, r->partition, &r->arena, out, err);
 }
 
 /* Short of memory it gives what it can; the rest waits for the next call. */
@@ -59,8 +93,8 @@ static int decode(struct weir_receiver *r, uint32_t max, struct weir_received *o
 
     weir__arena_reset(&r->arena);
     for (; count < max && r->given < r->pulled; count++, r->given++) {
-        rc = weir__decode_event(&r->stored[r->given], r->partition, &r->arena, &r->events[count],
-                                err);
+        if (r->pulled - r->given > AHEAD) fetch(&r->stored[r->given + AHEAD]);
+        rc = decode_one(r, &r->stored[r->given], &r->events[count], err);
         if (rc != 0) break;
     }
     if (count == 0) return rc;
@@ -79,8 +113,18 @@ int weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_m
     if (rc == 0 && max == 0) rc = weir__fail(err, WEIR_EINVAL, "receiving at most 0 events");
     if (rc == 0) rc = make_room(r, want, err);
     if (rc == 0) rc = pull(r, want, timeout_ms, &out->missed, err);
-    if (rc != 0) return rc;
-    return decode(r, want, out, err);
+    if (rc == 0) rc = decode(r, want, out, err);
+    if (rc == 0 && r->measures)
+        r->source->ops->measure(r->source, &r->stored[r->given - 1], &r->metrics);
+    return rc;
+}
+
+int weir_receiver_metrics(const struct weir_receiver *r, struct weir_receiver_metrics *out,
+                          struct weir_error *err)
+{
+    *out = r->metrics;
+    if (r->measures) return 0;
+    return weir__fail(err, WEIR_EINVAL, "this receiver was opened without metrics");
 }
 
 int weir_receiver_skip(struct weir_receiver *r, uint64_t *out_first, uint64_t *out_last,
@@ -141,6 +185,7 @@ int weir_receiver_open(struct weir_receiver **out, struct weir *w, const char *h
     if (!r) return weir__fail(err, WEIR_ENOMEM, "no memory for a receiver");
     r->weir = w;
     r->partition = partition;
+    r->measures = o.metrics;
     weir__arena_init(&r->arena, DECODED_BYTES_MAX);
     rc = w->backend->ops->open_source(w->backend, hub, partition, &o, &r->source, err);
     if (rc != 0) {

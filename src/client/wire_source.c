@@ -1,10 +1,12 @@
 /* wire_source.c - events of a partition, as they come.
  *
- * The loop copies each message into a row of chunks; the caller's thread reads them there, and finds
- * sequence number, offset, time and key among their annotations. What a caller was given stays until
- * its next call.
+ * The loop copies each message into a row of chunks; the caller's thread reads them there. What a
+ * caller was given stays until its next call.
  *
- *   chunk: record | record | ...     record: length (4 bytes), message
+ *   chunk: message | message | ...          ... | length | length (4 bytes each)
+ *
+ * While the events of one turn of the loop come, the loop fills the last chunk behind the caller's
+ * back, and shows what is in it when the turn ends or the chunk is full.
  *
  * Credit counts messages, memory counts bytes: credit is what fits into bytes_max beside what is
  * held, by a guess at the next messages' size from those before them. The guess may be wrong once,
@@ -16,20 +18,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "client/annotations.h"
 #include "client/wire.h"
 
 #define BYTES_MAX_DEFAULT ((size_t)256 << 10)
-#define CREDIT_MAX 2000u
+#define CREDIT_MAX 4096u
 #define GUESS_FIRST 4096u /* bytes of a message before one was seen */
 #define GUESS_MIN 64u
 #define CHUNK_BYTES_MIN 4096u
 #define CHUNK_BYTES 65536u
-#define RECORD_HEAD 4u
+#define LENGTH_BYTES 4u
+#define METRICS_CAPABILITY "com.microsoft:enable-receiver-runtime-metric"
 #define NAME_BYTES 256 /* of a receiver's name; a longer one is cut */
 
+/* Lengths stand apart, from the end backwards, so that who looks for the next message does not
+ * need the one before it in its cache. */
 struct chunk {
     struct chunk *next;
-    size_t cap, len, read;
+    size_t cap, len;      /* bytes; len of messages that the caller may see */
+    uint32_t count, read; /* messages likewise, and those of them that it had */
+    size_t read_len;      /* bytes of these */
     uint8_t at[];
 };
 
@@ -37,22 +45,33 @@ struct source {
     struct weir__wire_link link;
     struct weir__source base;
     size_t bytes_max;
+    bool metrics;
     bool exclusive;
     int64_t epoch;
     char name[NAME_BYTES];
     char selector[WEIR__WIRE_SELECTOR_BYTES]; /* the first one */
 
+    /* The loop's. */
+    size_t filled; /* bytes and messages of `filling`, of which the caller sees len and count */
+    uint32_t filled_count;
+    size_t guess;
+
     /* Under the link's lock. */
     struct chunk *first, *tail;
-    struct chunk *spare; /* for the next one, while there is traffic */
-    size_t held;         /* bytes of records, those included that the caller has */
-    size_t given;        /* of them, to the caller, until its next call */
-    size_t freed;        /* since credit was last looked at */
-    size_t guess;
-    size_t newest; /* where in tail the last record begins */
+    struct chunk *filling; /* the last one, while the loop is at it */
+    struct chunk *spare;   /* for the next ones, while there is traffic */
+    size_t spare_bytes;
+    size_t held;  /* bytes of messages and lengths, those included that the caller has */
+    size_t given; /* of them, to the caller, until its next call */
+    size_t freed; /* since credit was last looked at */
+    bool low;     /* there was no more than half of what fits at most */
     bool has_last;
     uint64_t last; /* sequence number of the last that was read */
     bool waiting, cancelled;
+    bool opened; /* from here on its end is told to wake */
+    bool asked;  /* wake is owed for the next message */
+    void (*wake)(void *user, int over);
+    void *user;
 };
 
 static struct source *of_link(struct weir__wire_link *l)
@@ -65,65 +84,69 @@ static struct source *of_base(struct weir__source *b)
     return (struct source *)((char *)b - offsetof(struct source, base));
 }
 
-/* ---- records ---- */
+/* ---- messages ---- */
 
-/* Up to the first that is no digit; offsets of other kinds than ours have no number. */
-static uint64_t read_decimal(struct weir__bytes text)
+/* Where the length of a chunk's i-th message stands. */
+static uint8_t *length_at(struct chunk *c, uint32_t i)
 {
-    uint64_t n = 0;
-
-    for (size_t i = 0; i < text.len && text.at[i] >= '0' && text.at[i] <= '9'; i++)
-        n = n * 10 + (uint64_t)(text.at[i] - '0');
-    return n;
+    return c->at + c->cap - LENGTH_BYTES * ((size_t)i + 1);
 }
 
-/* What the hub has written among the annotations. false: it did not. */
-static bool read_event(struct weir__bytes message, struct weir__event *out)
+/* Whether one more message fits behind so many. */
+static bool has_room(const struct chunk *c, size_t len, uint32_t count, size_t bytes)
 {
-    struct weir__amqp_value map, name, value;
-    struct weir__amqp_cursor rest;
-    struct weir__amqp_items items;
-    struct weir__amqp_message m;
-    bool found = false;
+    return bytes + LENGTH_BYTES <= c->cap - len - LENGTH_BYTES * (size_t)count;
+}
 
-    *out = (struct weir__event){.message = message};
-    if (weir__amqp_message_scan_until(&m, message, WEIR__AMQP_PROPERTIES, &rest, NULL) != 0)
-        return false;
-    map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
-    weir__amqp_items_init(&items, &map);
-    while (weir__amqp_items_pair(&items, &name, &value)) {
-        if (name.bytes.len == 21 && memcmp(name.bytes.at, "x-opt-sequence-number", 21) == 0) {
-            out->sequence = (uint64_t)value.i;
-            found = true;
-        } else if (name.bytes.len == 12 && memcmp(name.bytes.at, "x-opt-offset", 12) == 0) {
-            out->offset = read_decimal(value.bytes);
-        } else if (name.bytes.len == 19 && memcmp(name.bytes.at, "x-opt-enqueued-time", 19) == 0) {
-            out->time_ms = value.i;
-        }
+/* One that was used before, or a new one; the lock is held. */
+static struct chunk *take_chunk(struct source *s, size_t cap)
+{
+    struct chunk *c = s->spare;
+
+    if (c && c->cap >= cap) {
+        s->spare = c->next;
+        s->spare_bytes -= c->cap;
+        cap = c->cap;
+    } else {
+        c = malloc(sizeof *c + cap);
     }
-    return found;
+    if (c) *c = (struct chunk){.cap = cap};
+    return c;
 }
 
-static struct weir__bytes record_at(const struct chunk *c, size_t at)
+/* A chunk is kept for later as long as all of them together are no more than may be held; the lock is
+ * held. */
+static void give_chunk(struct source *s, struct chunk *c)
 {
-    return weir__bytes_of(c->at + at + RECORD_HEAD, weir__load32(c->at + at));
+    if (c->cap != CHUNK_BYTES || s->held + s->spare_bytes + c->cap > s->bytes_max) {
+        free(c);
+        return;
+    }
+    c->next = s->spare;
+    s->spare = c;
+    s->spare_bytes += c->cap;
 }
 
-/* Room for a record at the end of the row; the lock is held. */
+static void free_spare(struct source *s)
+{
+    while (s->spare) {
+        struct chunk *next_chunk = s->spare->next;
+        free(s->spare);
+        s->spare = next_chunk;
+    }
+    s->spare_bytes = 0;
+}
+
+/* Room for a message at the end of the row; the lock is held. */
 static struct chunk *make_room(struct source *s, size_t bytes)
 {
     size_t cap = s->held < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : CHUNK_BYTES;
     struct chunk *c = s->tail;
 
-    if (c && bytes <= c->cap - c->len) return c;
-    if (cap < bytes) cap = bytes;
-    c = s->spare && s->spare->cap >= cap ? s->spare : malloc(sizeof *c + cap);
+    if (c && has_room(c, c->len, c->count, bytes)) return c;
+    bytes += LENGTH_BYTES;
+    c = take_chunk(s, cap > bytes ? cap : bytes);
     if (!c) return NULL;
-    if (c == s->spare) {
-        cap = c->cap;
-        s->spare = NULL;
-    }
-    *c = (struct chunk){.cap = cap};
     if (s->tail)
         s->tail->next = c;
     else
@@ -138,28 +161,34 @@ static void release_given(struct source *s)
     s->held -= s->given;
     s->freed += s->given;
     s->given = 0;
-    while (s->first && s->first->read == s->first->len) {
+    while (s->first && s->first != s->filling && s->first->read == s->first->count) {
         struct chunk *c = s->first;
         s->first = c->next;
         if (!s->first) s->tail = NULL;
-        if (s->spare || c->cap > CHUNK_BYTES)
-            free(c);
-        else
-            s->spare = c;
+        give_chunk(s, c);
     }
 }
 
-/* The next records, up to max; the lock is held. */
-static uint32_t take_records(struct source *s, struct weir__event *out, uint32_t max)
+/* Whether there is one that the caller did not have yet; the lock is held. */
+static bool has_messages(const struct source *s)
+{
+    const struct chunk *c = s->first;
+
+    while (c && c->read == c->count) c = c->next;
+    return c != NULL;
+}
+
+/* The next ones, up to max; the lock is held. */
+static uint32_t take_messages(struct source *s, struct weir__event *out, uint32_t max)
 {
     uint32_t count = 0;
 
     for (struct chunk *c = s->first; c && count < max; c = c->next)
-        while (c->read < c->len && count < max) {
-            out[count].message = record_at(c, c->read);
-            c->read += RECORD_HEAD + out[count].message.len;
-            s->given += RECORD_HEAD + out[count].message.len;
-            count++;
+        for (; c->read < c->count && count < max; count++) {
+            uint32_t len = weir__load32(length_at(c, c->read++));
+            out[count].message = weir__bytes_of(c->at + c->read_len, len);
+            c->read_len += len;
+            s->given += LENGTH_BYTES + len;
         }
     return count;
 }
@@ -167,10 +196,11 @@ static uint32_t take_records(struct source *s, struct weir__event *out, uint32_t
 /* Where the next connection goes on; the lock is held. */
 static void remember(struct source *s, struct weir__bytes message)
 {
-    struct weir__event e;
+    struct weir__annotations a = {.has_sequence = false};
 
-    if (!read_event(message, &e)) return;
-    s->last = e.sequence;
+    weir__annotations_find(&a, message);
+    if (!a.has_sequence) return;
+    s->last = a.sequence;
     s->has_last = true;
 }
 
@@ -185,27 +215,64 @@ static void guess_size(struct source *s, size_t bytes)
         s->guess -= (s->guess - bytes) / 8;
 }
 
-/* Who waits is woken at the end of the turn, when all that came with it is there. */
-static int keep(struct source *s, struct weir__bytes message)
+/* Bytes that the caller does not see yet. */
+static size_t count_filled(const struct source *s)
 {
-    size_t bytes = RECORD_HEAD + message.len;
-    bool wake = false;
-    struct chunk *c;
+    if (!s->filling) return 0;
+    return s->filled - s->filling->len +
+           LENGTH_BYTES * (size_t)(s->filled_count - s->filling->count);
+}
 
+/* Shows the caller what the loop has filled in; the lock is held. */
+static void show_filled(struct source *s)
+{
+    if (!s->filling) return;
+    s->held += count_filled(s);
+    s->filling->len = s->filled;
+    s->filling->count = s->filled_count;
+    s->filling = NULL;
+}
+
+/* The first of a turn, and what does not fit into the chunk. */
+static bool begin_filling(struct source *s, size_t bytes)
+{
     weir__mutex_lock(&s->link.lock);
-    c = make_room(s, bytes);
-    if (c) {
-        s->newest = c->len;
-        weir__store32(c->at + c->len, (uint32_t)message.len);
-        memcpy(c->at + c->len + RECORD_HEAD, message.at, message.len);
-        c->len += bytes;
-        s->held += bytes;
-        guess_size(s, bytes);
-        wake = s->waiting;
+    show_filled(s);
+    s->filling = make_room(s, bytes);
+    if (s->filling) {
+        s->filled = s->filling->len;
+        s->filled_count = s->filling->count;
     }
     weir__mutex_unlock(&s->link.lock);
-    if (wake) weir__loop_defer(s->link.wire->loop, &s->link.wake);
-    return c ? 0 : WEIR_ENOMEM;
+    weir__loop_defer(s->link.wire->loop, &s->link.wake);
+    return s->filling != NULL;
+}
+
+static int keep(struct source *s, struct weir__bytes message)
+{
+    if (!s->filling || !has_room(s->filling, s->filled, s->filled_count, message.len))
+        if (!begin_filling(s, message.len)) return WEIR_ENOMEM;
+    memcpy(s->filling->at + s->filled, message.at, message.len);
+    weir__store32(length_at(s->filling, s->filled_count), (uint32_t)message.len);
+    s->filled += message.len;
+    s->filled_count++;
+    guess_size(s, LENGTH_BYTES + message.len);
+    return 0;
+}
+
+static struct weir__bytes last_of(struct chunk *c)
+{
+    uint32_t len = weir__load32(length_at(c, c->count - 1));
+
+    return weir__bytes_of(c->at + c->len - len, len);
+}
+
+/* What came is kept, and the next attach goes on behind it. */
+static void lost(struct weir__wire_link *l)
+{
+    weir__mutex_lock(&l->lock);
+    show_filled(of_link(l));
+    weir__mutex_unlock(&l->lock);
 }
 
 static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery *d)
@@ -219,24 +286,36 @@ static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery
         weir__fail(&why, WEIR_ENOMEM, "no memory for an event of %zu bytes", d->payload.len);
     else
         return;
+    lost(l);
     weir__wire_link_end(l, &why); /* or it would be missing in silence */
 }
 
+/* How many messages there is memory for beside so many bytes. */
+static uint32_t count_fitting(const struct source *s, size_t held)
+{
+    size_t room = s->bytes_max > held ? s->bytes_max - held : 0;
+    size_t fits = room / (s->guess < GUESS_MIN ? GUESS_MIN : s->guess);
+
+    if (fits == 0 && held == 0) return 1;
+    return fits < CREDIT_MAX ? (uint32_t)fits : CREDIT_MAX;
+}
+
+/* Gives credit when half of what fits is used up. What there is no memory for now the caller sees
+ * to, when it has made room. */
 static void pump(struct weir__wire_link *l)
 {
     struct source *s = of_link(l);
-    uint32_t credit = weir__amqp_link_credit(l->end.link);
-    size_t room, fits;
+    uint32_t credit = weir__amqp_link_credit(l->end.link), fits;
+    bool give;
 
     weir__mutex_lock(&l->lock);
-    room = s->bytes_max > s->held ? s->bytes_max - s->held : 0;
-    fits = room / (s->guess < GUESS_MIN ? GUESS_MIN : s->guess);
-    if (fits == 0 && s->held == 0) fits = 1;
+    fits = count_fitting(s, s->held + count_filled(s));
+    give = fits > 0 && credit <= fits / 2;
+    s->low = (give ? fits : credit) <= count_fitting(s, 0) / 2;
     s->freed = 0;
     weir__mutex_unlock(&l->lock);
-    if (fits > CREDIT_MAX) fits = CREDIT_MAX;
-    if (fits == 0 || credit > fits / 2) return;
-    weir__amqp_flow(l->end.link, (uint32_t)fits, false);
+    if (!give) return;
+    weir__amqp_flow(l->end.link, fits, false);
     weir__wire_write_soon(l->wire);
 }
 
@@ -250,15 +329,32 @@ static bool wanted(struct weir__wire_link *l)
     return yes;
 }
 
-static void lost(struct weir__wire_link *l)
-{
-    (void)l; /* what came is kept, and the next attach goes on behind it */
-}
-
+/* The link keeps why, for the next call. */
 static void failed(struct weir__wire_link *l, const struct weir_error *why)
 {
-    (void)l; /* the link keeps why, for the next call */
-    (void)why;
+    struct source *s = of_link(l);
+    bool tell;
+
+    weir__mutex_lock(&l->lock);
+    tell = s->wake && s->opened;
+    s->asked = false;
+    weir__mutex_unlock(&l->lock);
+    if (tell) s->wake(s->user, why->code);
+}
+
+/* The turn ends: all that came with it is there. */
+static void woken(struct weir__wire_link *l)
+{
+    struct source *s = of_link(l);
+    bool tell;
+
+    weir__mutex_lock(&l->lock);
+    show_filled(s);
+    tell = s->asked;
+    s->asked = false;
+    weir__mutex_unlock(&l->lock);
+    if (l->state == WEIR__WIRE_LINK_OPEN && !l->fresh) pump(l);
+    if (tell) s->wake(s->user, 0);
 }
 
 static bool idle(struct weir__wire_link *l)
@@ -298,7 +394,7 @@ static void terms(struct weir__wire_link *l, struct weir__amqp_terms *t,
     struct source *s = of_link(l);
 
     weir__mutex_lock(&l->lock);
-    if (s->tail && s->tail->read < s->tail->len) remember(s, record_at(s->tail, s->newest));
+    if (s->tail && s->tail->read < s->tail->count) remember(s, last_of(s->tail));
     memcpy(selector, s->selector, sizeof selector);
     if (s->has_last)
         snprintf(selector, sizeof selector, "amqp.annotation.x-opt-sequence-number > '%" PRIu64 "'",
@@ -308,6 +404,9 @@ static void terms(struct weir__wire_link *l, struct weir__amqp_terms *t,
                                     weir__wire_filter(selector, space, 256), space + 256, 768);
     t->target = weir__wire_terminus(WEIR__AMQP_TARGET, l->wire->container, none, space + 1024, 256);
     t->properties = write_properties(s, space + 1280, 512);
+    if (s->metrics)
+        t->desired_capabilities =
+            weir__amqp_bytes(WEIR__AMQP_SYMBOL, METRICS_CAPABILITY, strlen(METRICS_CAPABILITY));
     t->snd_settle_mode = WEIR__AMQP_SEND_SETTLED; /* outcomes mean nothing to a stream */
 }
 
@@ -326,7 +425,7 @@ static void free_source(struct weir__wire_link *l)
         free(s->first);
         s->first = next_chunk;
     }
-    free(s->spare);
+    free_spare(s);
     weir__wire_link_fini(l);
     free(s);
 }
@@ -338,6 +437,7 @@ static const struct weir__wire_link_calls link_calls = {
     .pump = pump,
     .transfer = transfer,
     .lost = lost,
+    .woken = woken,
     .failed = failed,
     .idle = idle,
     .free = free_source,
@@ -345,8 +445,8 @@ static const struct weir__wire_link_calls link_calls = {
 
 /* ---- callers ---- */
 
-/* Waits for records; the lock is held. 0: count is not 0, or there are some now. */
-static int wait_for_records(struct source *s, int64_t deadline_ns, struct weir_error *err)
+/* Waits for messages; the lock is held. 0: there are some now. */
+static int wait_for_messages(struct source *s, int64_t deadline_ns, struct weir_error *err)
 {
     bool in_time = true;
 
@@ -355,17 +455,17 @@ static int wait_for_records(struct source *s, int64_t deadline_ns, struct weir_e
             s->cancelled = false;
             return weir__fail(err, WEIR_ECANCELED, "cancelled");
         }
-        if (s->tail && s->tail->read < s->tail->len) return 0;
+        if (has_messages(s)) return 0;
         if (s->link.why.code != 0) {
             if (err) *err = s->link.why;
             return s->link.why.code;
         }
         if (!in_time) {
-            free(s->spare);
-            s->spare = NULL;
+            free_spare(s);
+            s->asked = s->wake != NULL;
             return weir__fail(err, WEIR_ETIMEDOUT, "no event came in time");
         }
-        if (s->freed > 0) weir__wire_link_visit(&s->link); /* there may be no credit left */
+        if (s->low && s->freed > 0) weir__wire_link_visit(&s->link);
         s->waiting = true;
         in_time = weir__cond_wait(&s->link.changed, &s->link.lock, deadline_ns);
         s->waiting = false;
@@ -382,16 +482,23 @@ static int next(struct weir__source *b, struct weir__event *out, uint32_t max, i
     *out_missed = 0;
     weir__mutex_lock(&s->link.lock);
     release_given(s);
-    rc = wait_for_records(s, deadline_ns, err);
+    s->asked = false;
+    rc = wait_for_messages(s, deadline_ns, err);
     if (rc == 0) {
-        count = take_records(s, out, max);
+        count = take_messages(s, out, max);
         remember(s, out[count - 1].message);
-        if (s->freed > s->bytes_max / 4) weir__wire_link_visit(&s->link);
+        if (s->low && s->freed > s->bytes_max / 4) weir__wire_link_visit(&s->link);
     }
     weir__mutex_unlock(&s->link.lock);
-    for (uint32_t i = 0; i < count; i++) read_event(out[i].message, &out[i]);
     *out_count = count;
     return rc;
+}
+
+static void measure(struct weir__source *b, const struct weir__event *e,
+                    struct weir_receiver_metrics *out)
+{
+    (void)b;
+    weir__wire_measure(e->message, out);
 }
 
 static void skip(struct weir__source *b, uint64_t *out_first, uint64_t *out_last)
@@ -418,6 +525,7 @@ static void close_source(struct weir__source *b)
 static const struct weir__source_ops source_ops = {
     .version = WEIR__BACKEND_VERSION,
     .next = next,
+    .measure = measure,
     .skip = skip,
     .cancel = cancel,
     .close = close_source,
@@ -449,11 +557,14 @@ int weir__wire_open_source(struct weir__backend *b, const char *hub, uint32_t pa
     if (rc != 0) return rc;
     s = calloc(1, sizeof *s);
     if (!s) return weir__fail(err, WEIR_ENOMEM, "no memory for a link");
-    s->base.ops = &source_ops;
+    s->base = (struct weir__source){.ops = &source_ops, .deliveries = true};
     s->bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT;
     s->guess = GUESS_FIRST;
+    s->metrics = o->metrics;
     s->exclusive = o->exclusive;
     s->epoch = o->epoch;
+    s->wake = o->wake;
+    s->user = o->user;
     if (o->name) snprintf(s->name, sizeof s->name, "%s", o->name);
     weir__wire_selector(&position, s->selector);
     weir__wire_link_init(&s->link, w, &link_calls);
@@ -464,6 +575,9 @@ int weir__wire_open_source(struct weir__backend *b, const char *hub, uint32_t pa
         close_source(&s->base);
         return rc;
     }
+    weir__mutex_lock(&s->link.lock);
+    s->opened = true;
+    weir__mutex_unlock(&s->link.lock);
     *out = &s->base;
     return 0;
 }

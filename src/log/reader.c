@@ -22,8 +22,9 @@ struct weir__log_reader {
 
     uint64_t segment; /* number of the segment the chunk is of; 0: no chunk */
     struct weir__index_chunk chunk;
-    uint32_t at;                    /* the chunk's entry that holds `next` */
-    struct weir__index_chunk ahead; /* the chunk behind it, for asking in advance; count 0: none */
+    uint32_t at;                     /* the chunk's entry that holds `next` */
+    struct weir__index_chunk *ahead; /* the chunk behind it, for asking in advance, once that was
+                                        needed; count 0: none */
     bool ahead_known;
     uint64_t prefetched; /* positions below it were asked for */
 
@@ -61,6 +62,7 @@ int weir__log_reader_open(struct weir__log_reader **out, struct weir__log *log, 
 void weir__log_reader_close(struct weir__log_reader *r)
 {
     if (!r) return;
+    free(r->ahead);
     free(r->buffer);
     free(r);
 }
@@ -90,7 +92,7 @@ static const struct weir__index_entry *entry_of(const struct weir__log_reader *r
 
 static const struct weir__index_entry *entry_of_ahead(const struct weir__log_reader *r)
 {
-    return &r->ahead.entries[0];
+    return &r->ahead->entries[0];
 }
 
 static bool holds(const struct weir__index_entry *e, uint64_t sequence)
@@ -207,14 +209,14 @@ static int locate(struct weir__log_reader *r, struct weir_error *err)
             return 1;
         }
     number = r->segment;
-    if (number && r->ahead.count && holds(entry_of_ahead(r), r->next)) {
-        r->chunk = r->ahead;
+    if (number && r->ahead && r->ahead->count && holds(entry_of_ahead(r), r->next)) {
+        r->chunk = *r->ahead;
         r->at = 0;
-        r->ahead.count = 0;
+        r->ahead->count = 0;
         r->ahead_known = false;
         return 1;
     }
-    r->ahead.count = 0;
+    if (r->ahead) r->ahead->count = 0;
     r->ahead_known = false;
     if (number == 0 || r->chunk.count == 0 || r->next < entry_of(r, 0)->sequence) {
         rc = weir__log_segment_of(log, r->partition, r->next, &number, err);
@@ -337,7 +339,7 @@ static void prefetch(struct weir__log_reader *r, const struct plan *p)
 
     if (dense(r)) return;
     ask_entries(r, p, &r->chunk, r->at, &s, &left);
-    ask_entries(r, p, &r->ahead, 0, &s, &left);
+    if (r->ahead) ask_entries(r, p, r->ahead, 0, &s, &left);
     ask(p, &s);
 }
 
@@ -446,8 +448,10 @@ static void look_ahead(struct weir__log_reader *r, struct weir__segment *seg)
 {
     if (r->ahead_known || r->chunk.count < WEIR__INDEX_CHUNK) return;
     r->ahead_known = true;
-    if (weir__log_index_chunk(r->log, seg, r->partition, r->chunk.number + 1, &r->ahead, NULL) != 0)
-        r->ahead.count = 0;
+    if (!r->ahead) r->ahead = calloc(1, sizeof *r->ahead);
+    if (!r->ahead) return; /* it is a hint */
+    if (weir__log_index_chunk(r->log, seg, r->partition, r->chunk.number + 1, r->ahead, NULL) != 0)
+        r->ahead->count = 0;
 }
 
 /* Takes the batches from `at` on. Lock held; let go of for the copying. */
