@@ -8,11 +8,12 @@
  * Any number of threads may publish through one producer; the batches of one thread keep their
  * order. Completions run on the hub's thread as weir.h says.
  *
- * Over a connection up to 4 MiB of a producer's batches are on their way at a time, and more wait or
- * are WEIR_EBUSY. A batch that could not be sent for a minute fails with what was in the way,
- * WEIR_EUNREACHABLE or WEIR_ETIMEDOUT. After a batch of an idempotent producer failed, but for
- * WEIR_EBUSY, those behind it fail as well (WEIR_ESEQUENCE): open a new one with its identity, which
- * says how far the hub has come. */
+ * Over a connection up to 4 MiB of a producer's batches are on their way at a time, and more wait
+ * or are WEIR_EBUSY. A batch that could not be sent for a minute fails with what was in the way,
+ * WEIR_EUNREACHABLE or WEIR_ETIMEDOUT. One of an idempotent producer does not: it is sent again,
+ * over as many connections as it takes, until it has an outcome or the producer is closed. After
+ * one of them failed, but for WEIR_EBUSY, those behind it fail as well (WEIR_ESEQUENCE): open a new
+ * producer with its identity, which says how far the hub has come. */
 #ifndef WEIR_PRODUCER_H
 #define WEIR_PRODUCER_H
 

@@ -88,9 +88,10 @@ struct weir_options {
  * `where` may be a connection string of Azure Event Hubs instead ("Endpoint=sb://HOST[:PORT]/;
  * SharedAccessKeyName=...;SharedAccessKey=..."), of Azure itself or of `weir serve`; all other calls
  * are the same. TLS is used, and the other side's certificate checked, unless the string says
- * UseDevelopmentEmulator=true. A malformed one is WEIR_EINVAL, and the text says which part; whether
- * somebody is there shows with the first call that needs it: WEIR_EUNREACHABLE when nobody answers,
- * WEIR_EDENIED when the key or the certificate is not good. */
+ * UseDevelopmentEmulator=true; TransportType=AmqpWebSockets goes through a WebSocket, on port 443 (or
+ * 5300 without TLS) when the string names none. A malformed one is WEIR_EINVAL, and the text says
+ * which part; whether somebody is there shows with the first call that needs it: WEIR_EUNREACHABLE
+ * when nobody answers, WEIR_EDENIED when the key or the certificate is not good. */
 WEIR_API int weir_open(struct weir **out, const char *where, const struct weir_options *,
                        struct weir_error *);
 
@@ -98,6 +99,13 @@ WEIR_API int weir_open(struct weir **out, const char *where, const struct weir_o
  * WEIR_EDEADLOCK inside a completion: nothing is closed then. After any other error it is. NULL is
  * allowed. */
 WEIR_API int weir_close(struct weir *, struct weir_error *);
+
+#define WEIR_SPACE_BYTES 272 /* of a space's name, its NUL included */
+
+/* What tells this place from others, for records about its hubs that are kept elsewhere, in lower
+ * case: the host of the connection, with its port unless that is the usual one; a folder's own id,
+ * which goes with the folder. */
+WEIR_API int weir_space(struct weir *, char out[WEIR_SPACE_BYTES], struct weir_error *);
 
 #ifdef __cplusplus
 }

@@ -8,8 +8,6 @@
 #include <strings.h>
 
 #define WHAT "connection string: "
-#define PORT_TLS "5671"
-#define PORT_PLAIN "5672"
 #define PORT_DIGITS_MAX 5
 
 struct text {
@@ -100,6 +98,13 @@ static bool take_emulator(struct weir__connstr *c, struct text value)
     return c->plain || is_word(value, "false");
 }
 
+/* The names are those of Azure's own clients for .NET, old and new. */
+static bool take_transport(struct weir__connstr *c, struct text value)
+{
+    c->websocket = is_word(value, "AmqpWebSockets");
+    return c->websocket || is_word(value, "Amqp") || is_word(value, "AmqpTcp");
+}
+
 static bool take_signature(struct weir__connstr *c, struct text value)
 {
     if (value.len < 22 || strncmp(value.at, "SharedAccessSignature ", 22) != 0) return false;
@@ -127,6 +132,7 @@ static const struct part {
     {"EntityPath", "the name of a hub, at most 256 bytes", NULL,
      offsetof(struct weir__connstr, hub), WEIR__HUB_NAME_MAX},
     {"UseDevelopmentEmulator", "true or false", take_emulator, 0, 0},
+    {"TransportType", "Amqp, AmqpTcp or AmqpWebSockets", take_transport, 0, 0},
 };
 
 #define PARTS (sizeof parts / sizeof parts[0])
@@ -200,6 +206,13 @@ bool weir__connstr_is(const char *text)
     return false;
 }
 
+/* The emulator's HTTP port is weir serve's too. */
+static const char *usual_port(const struct weir__connstr *c)
+{
+    if (c->websocket) return c->plain ? "5300" : "443";
+    return c->plain ? "5672" : "5671";
+}
+
 int weir__connstr_parse(struct weir__connstr *c, const char *text, struct weir_error *err)
 {
     bool seen[PARTS] = {false};
@@ -221,6 +234,6 @@ int weir__connstr_parse(struct weir__connstr *c, const char *text, struct weir_e
     if (rc != 0) return rc;
     len = strlen(c->address);
     if (c->address[len - 1] == ':')
-        snprintf(c->address + len, sizeof c->address - len, "%s", c->plain ? PORT_PLAIN : PORT_TLS);
+        snprintf(c->address + len, sizeof c->address - len, "%s", usual_port(c));
     return 0;
 }

@@ -3,9 +3,16 @@
  *   Endpoint=sb://HOST[:PORT]/;SharedAccessKeyName=NAME;SharedAccessKey=KEY[;EntityPath=HUB]
  *   Endpoint=sb://HOST[:PORT]/;SharedAccessSignature=TOKEN[;EntityPath=HUB]
  *
- * with UseDevelopmentEmulator=true for AMQP without TLS. Parts come in any order, names in any
- * case; blanks around names and values are cut off, and parts that are not known here are for
- * somebody else. Texts of errors never repeat a value: it may be the key, in the wrong place. */
+ * with UseDevelopmentEmulator=true for AMQP without TLS and TransportType=AmqpWebSockets for AMQP
+ * inside a WebSocket. Without a PORT it is the usual one:
+ *
+ *                AMQP    in a WebSocket
+ *   TLS          5671    443
+ *   emulator     5672    5300
+ *
+ * Parts come in any order, names in any case; blanks around names and values are cut off, and parts
+ * that are not known here are for somebody else. Texts of errors never repeat a value: it may be the
+ * key, in the wrong place. */
 #ifndef WEIR_CLIENT_CONNSTR_H
 #define WEIR_CLIENT_CONNSTR_H
 
@@ -26,6 +33,7 @@ struct weir__connstr {
     char signature[WEIR__ACCESS_TOKEN_MAX + 1]; /* a token that somebody else made; "": none */
     char hub[WEIR__HUB_NAME_MAX + 1];           /* EntityPath; "": any */
     bool plain;                                 /* no TLS */
+    bool websocket;
 };
 
 /* Whether this is meant to be one, and not the path of a folder. */

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/connstr.h"
 
@@ -24,22 +23,6 @@ int weir__completing_refuse(const char *call, struct weir_error *err)
 {
     if (completing == 0) return 0;
     return weir__fail(err, WEIR_EDEADLOCK, "%s inside a completion would wait for itself", call);
-}
-
-int weir__options_copy(void *to, size_t ours, const void *from, struct weir_error *err)
-{
-    const unsigned char *bytes = from;
-    size_t size = ours;
-
-    memset(to, 0, ours);
-    if (!from) return 0;
-    memcpy(&size, from, sizeof size);
-    if (size < sizeof size)
-        return weir__fail(err, WEIR_EINVAL, "options: size is not set to sizeof the struct");
-    for (size_t i = ours; i < size; i++)
-        if (bytes[i]) return weir__fail(err, WEIR_EINVAL, "options: of a later release");
-    memcpy(to, from, size < ours ? size : ours);
-    return 0;
 }
 
 const char *weir_version(void)
@@ -75,6 +58,14 @@ int weir_open(struct weir **out, const char *where, const struct weir_options *o
     }
     *out = w;
     return 0;
+}
+
+int weir_space(struct weir *w, char out[WEIR_SPACE_BYTES], struct weir_error *err)
+{
+    int rc = weir__completing_refuse("weir_space", err);
+
+    if (rc != 0) return rc;
+    return w->backend->ops->space(w->backend, out, err);
 }
 
 int weir_close(struct weir *w, struct weir_error *err)

@@ -5,17 +5,13 @@
 #include <stdatomic.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "client/backend.h"
 
 struct weir {
     struct weir__backend *backend;
     atomic_uint users; /* producers and receivers that are open */
 };
-
-/* Copies an option struct of the caller's age into one of ours, of `ours` bytes: NULL is all
- * zeros, an older and shorter one is filled up with zeros. WEIR_EINVAL: its size is not set, or it
- * asks for something that this release does not know. */
-int weir__options_copy(void *to, size_t ours, const void *from, struct weir_error *);
 
 /* Marks this thread as running a completion. */
 void weir__completing_begin(void);

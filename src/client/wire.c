@@ -119,7 +119,7 @@ int weir__wire_check_hub(const struct weir__wire *w, const char *hub, struct wei
                       "the connection string is for hub '%.64s' only, not '%.64s'", w->to.hub, hub);
 }
 
-int weir__wire_late(struct weir__wire *w, struct weir_error *err)
+int weir__wire_late(struct weir__wire *w, int64_t waited_ms, struct weir_error *err)
 {
     struct weir_error trouble;
 
@@ -128,9 +128,9 @@ int weir__wire_late(struct weir__wire *w, struct weir_error *err)
     weir__mutex_unlock(&w->lock);
     if (trouble.code != 0)
         return weir__fail(err, trouble.code, "no answer from %s within %lld ms: %s", w->to.address,
-                          (long long)w->patience_ms, trouble.text);
+                          (long long)waited_ms, trouble.text);
     return weir__fail(err, WEIR_ETIMEDOUT, "no answer from %s within %lld ms", w->to.address,
-                      (long long)w->patience_ms);
+                      (long long)waited_ms);
 }
 
 /* ---- lives ---- */
@@ -143,6 +143,22 @@ static void free_wire(struct weir__wire *w)
     weir__mutex_fini(&w->lock);
     OPENSSL_cleanse(&w->to, sizeof w->to); /* it has a key in it */
     free(w);
+}
+
+/* HOST, or HOST:PORT when the port is not one of the usual ones. */
+static int space(struct weir__backend *b, char out[WEIR_SPACE_BYTES], struct weir_error *err)
+{
+    static const char *const usual[] = {":5671", ":5672", ":443", ":5300"};
+    struct weir__wire *w = (struct weir__wire *)b;
+    const char *port = strrchr(w->to.address, ':');
+
+    (void)err;
+    for (size_t i = 0; port && i < sizeof usual / sizeof usual[0]; i++)
+        if (strcmp(port, usual[i]) == 0) port = NULL;
+    snprintf(out, WEIR_SPACE_BYTES, "%s%s", w->to.host, port ? port : "");
+    for (char *c = out; *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+    return 0;
 }
 
 static int close_wire(struct weir__backend *b, struct weir_error *err)
@@ -166,6 +182,7 @@ static const struct weir__backend_ops wire_ops = {
     .hub_stats = hub_stats,
     .partition_info = weir__wire_partition_info,
     .group_list = group_list,
+    .space = space,
     .close = close_wire,
 };
 

@@ -56,8 +56,9 @@ enum weir__wire_cure {
 /* What an error of the other side means, as error and for what is tried next. No condition: the
  * thing was closed without a reason. */
 enum weir__wire_cure weir__wire_error(const struct weir__amqp_error *, struct weir_error *out);
-/* The same for a batch that was rejected: what may have been stored is WEIR_EUNKNOWN. */
-void weir__wire_rejection(const struct weir__amqp_settlement *, struct weir_error *out);
+/* The same for a batch that was not accepted: what may have been stored is WEIR_EUNKNOWN. */
+enum weir__wire_cure weir__wire_rejection(const struct weir__amqp_settlement *,
+                                          struct weir_error *out);
 /* For the reply of a desk: the condition, or else the status. */
 enum weir__wire_cure weir__wire_status(int64_t status, const struct weir__amqp_error *,
                                        struct weir_error *out);
@@ -134,6 +135,8 @@ void weir__wire_claim_release(struct weir__wire_claim *); /* NULL is fine */
 /* Good now? If not it is asked for, and weir__wire_claims_changed follows. */
 bool weir__wire_claim_ready(struct weir__wire_claim *);
 void weir__wire_claim_doubt(struct weir__wire_claim *); /* the other side did not know it */
+/* Our own token has ended before the other side looked at it: no wonder that it was refused. */
+bool weir__wire_claim_late(const struct weir__wire_claim *);
 void weir__wire_claims_lost(struct weir__wire *);
 void weir__wire_claims_free(struct weir__wire *);
 /* A token for a resource: what the connection string has, or a new one. */
@@ -165,7 +168,8 @@ struct weir__wire_link_calls {
     void (*pump)(struct weir__wire_link *); /* open: move what can be moved */
     void (*transfer)(struct weir__wire_link *, const struct weir__amqp_delivery *);
     void (*settle)(struct weir__wire_link *, const struct weir__amqp_settlement *);
-    void (*lost)(struct weir__wire_link *); /* it was open */
+    void (*lost)(struct weir__wire_link *);  /* it was open */
+    void (*woken)(struct weir__wire_link *); /* a deferred wake is due; NULL: nothing to do */
     void (*failed)(struct weir__wire_link *,
                    const struct weir_error *); /* and is not tried again */
     bool (*idle)(struct weir__wire_link *);    /* closing: nothing is left to be done for it */
@@ -184,7 +188,9 @@ struct weir__wire_link {
     bool was_open;
     enum weir__wire_cure cure;
     struct weir_error ended_why;
+    int64_t again_ms; /* not 0: our detach is on its way, to attach again so much later */
     unsigned attempts;
+    unsigned denied; /* since it was open: a new token may help once */
     struct weir__wire_claim *claim;
     struct weir__wire_session *session;
     struct weir__timer timer; /* resting, leaving */
@@ -217,6 +223,7 @@ void weir__wire_link_advance(struct weir__wire_link *);
 bool weir__wire_link_opening(struct weir__wire_link *); /* somebody waits for the first answer */
 void weir__wire_link_round(struct weir__wire_link *);   /* of events, that is through */
 void weir__wire_link_fail(struct weir__wire_link *, const struct weir_error *);
+void weir__wire_link_again(struct weir__wire_link *, int64_t pause_ms); /* detach, attach again */
 void weir__wire_link_end(struct weir__wire_link *, const struct weir_error *); /* it was open */
 void weir__wire_link_drop(struct weir__wire_link *); /* for good: the wire is being closed */
 
@@ -261,6 +268,8 @@ int weir__wire_hub_info(struct weir__backend *, const char *hub, struct weir_hub
                         struct weir_error *);
 int weir__wire_partition_info(struct weir__backend *, const char *hub, uint32_t partition,
                               struct weir_partition_info *, struct weir_error *);
+/* The same facts of a partition, as they come with its events; without them out stays as it is. */
+void weir__wire_measure(struct weir__bytes message, struct weir_receiver_metrics *out);
 void weir__wire_query_advance(struct weir__wire_query *);
 void weir__wire_query_end(struct weir__wire_query *, const struct weir_error *);
 
@@ -327,8 +336,8 @@ void weir__wire_do_retry(void *arg);
 void weir__wire_do_tick(void *arg);
 void weir__wire_do_work(void *arg);
 
-/* Any thread: a call has waited in vain; says why there is no connection. */
-int weir__wire_late(struct weir__wire *, struct weir_error *);
+/* Any thread: waited_ms were in vain; says why there is no connection. */
+int weir__wire_late(struct weir__wire *, int64_t waited_ms, struct weir_error *);
 
 /* A terminus with this address, written into space. */
 struct weir__amqp_value weir__wire_terminus(enum weir__amqp_kind, const char *address,

@@ -137,7 +137,7 @@ static void on_done(struct weir__wire_request *r, enum weir__wire_cure cure,
     if (c->state == WEIR__WIRE_CLAIM_ASKED) c->state = WEIR__WIRE_CLAIM_NONE;
     if (why->code == WEIR_ECANCELED) return;
     weir__wire_log(c->wire, WEIR__WARN, "the token for %s was refused: %s", c->audience, why->text);
-    if (cure == WEIR__WIRE_AGAIN || cure == WEIR__WIRE_BUSY)
+    if (cure == WEIR__WIRE_AGAIN || cure == WEIR__WIRE_BUSY || weir__wire_claim_late(c))
         weir__loop_timer_start(c->wire->loop, &c->timer,
                                now_ms + (cure == WEIR__WIRE_BUSY
                                              ? WEIR__WIRE_BUSY_MS
@@ -191,6 +191,11 @@ void weir__wire_claim_doubt(struct weir__wire_claim *c)
     if (c->state != WEIR__WIRE_CLAIM_GOOD) return;
     c->state = c->asking ? WEIR__WIRE_CLAIM_ASKED : WEIR__WIRE_CLAIM_NONE;
     if (!c->asking) weir__loop_timer_stop(c->wire->loop, &c->timer);
+}
+
+bool weir__wire_claim_late(const struct weir__wire_claim *c)
+{
+    return !*c->wire->to.signature && c->expires_s * 1000 <= wall_ms();
 }
 
 void weir__wire_claims_lost(struct weir__wire *w)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "client/wire.h"
+#include "tunnel/tunnel.h"
 
 #define FRAME_BYTES 65536
 #define OUTPUT_BYTES ((uint32_t)1 << 20)
@@ -25,7 +26,7 @@ static const struct weir__amqp_limits limits = {
     .partial_bytes = PARTIAL_BYTES,
     .sessions = 1024,
     .links = LINKS_MAX,
-    .unsettled = 2048,
+    .unsettled = 8192, /* the window, too: twice the credit of a source */
 };
 
 void weir__wire_log(struct weir__wire *w, enum weir__level level, const char *fmt, ...)
@@ -317,7 +318,7 @@ static void closed(void *owner, const struct weir_error *why)
     struct weir_error said = *why;
 
     w->tcp = NULL;
-    if (!closing && why->code != 0) {
+    if (!closing && why->code != 0 && !w->fallen) { /* else on_close has told */
         if (!stranger) said.code = WEIR_EUNREACHABLE;
         weir__wire_log(w, WEIR__WARN, "%s: %s", w->to.address, why->text);
         set_trouble(w, &said);
@@ -359,18 +360,30 @@ static int make_engine(struct weir__wire *w, struct weir_error *err)
     return weir__amqp_new(&w->engine, &o, err);
 }
 
+static int make_road(struct weir__wire *w, struct weir_error *err)
+{
+    static const char *const protocols[] = {"AMQPWSB10", "amqp", NULL};
+    struct weir__tunnel_options o = {
+        .tcp = {.address = w->to.address,
+                .tls = w->tls,
+                .tls_name = w->to.host,
+                .limits = {.dead_ms = w->idle_ms, .stall_ms = 2 * w->idle_ms}},
+        .path = "/$servicebus/websocket",
+        .protocols = protocols,
+    };
+
+    if (w->to.websocket) return weir__tunnel_connect(&w->tcp, w->loop, &o, &calls, w, err);
+    return weir__tcp_connect(&w->tcp, w->loop, &o.tcp, &calls, w, err);
+}
+
 static void dial(struct weir__wire *w)
 {
-    struct weir__tcp_options o = {.address = w->to.address,
-                                  .tls = w->tls,
-                                  .tls_name = w->to.host,
-                                  .limits = {.dead_ms = w->idle_ms, .stall_ms = 2 * w->idle_ms}};
     struct weir_error err;
     int rc = make_engine(w, &err);
 
     w->stage = WEIR__WIRE_DIALING;
     w->fallen = false;
-    if (rc == 0) rc = weir__tcp_connect(&w->tcp, w->loop, &o, &calls, w, &err);
+    if (rc == 0) rc = make_road(w, &err);
     if (rc == 0) return;
     set_trouble(w, &err);
     clear(w);

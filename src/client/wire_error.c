@@ -83,16 +83,20 @@ enum weir__wire_cure weir__wire_error(const struct weir__amqp_error *e, struct w
     return m->cure;
 }
 
-void weir__wire_rejection(const struct weir__amqp_settlement *s, struct weir_error *out)
+enum weir__wire_cure weir__wire_rejection(const struct weir__amqp_settlement *s,
+                                          struct weir_error *out)
 {
     const struct meaning *m = meaning_of(s->error.condition);
 
+    if (s->outcome == WEIR__AMQP_REJECTED) {
+        say(out, m->open_end ? WEIR_EUNKNOWN : m->code, &s->error);
+        return m->cure;
+    }
     if (s->outcome == WEIR__AMQP_RELEASED || s->outcome == WEIR__AMQP_MODIFIED)
         weir__fail(out, WEIR_EBUSY, "the batch was given back untouched");
-    else if (s->outcome != WEIR__AMQP_REJECTED)
-        weir__fail(out, WEIR_EUNKNOWN, "the batch was settled without an outcome");
     else
-        say(out, m->open_end ? WEIR_EUNKNOWN : m->code, &s->error);
+        weir__fail(out, WEIR_EUNKNOWN, "the batch was settled without an outcome");
+    return WEIR__WIRE_AGAIN;
 }
 
 enum weir__wire_cure weir__wire_status(int64_t status, const struct weir__amqp_error *e,

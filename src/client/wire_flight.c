@@ -4,10 +4,17 @@
  *
  *   first ... STORED ... SENT ... | unsent: WAITING ...
  *
- * When the connection is lost, flights that were sent have no outcome: WEIR_EUNKNOWN. Those of an
- * idempotent producer are sent again instead. The other side then tells how far it has come: what
- * lies before its last batch is STORED and waits for that one's acknowledgement, which comes when
- * all of them are on disk; the last one and what lies behind it are sent again.
+ * When the connection is lost, flights that were sent have no outcome: WEIR_EUNKNOWN, as for those
+ * that are a minute old. Those of an idempotent producer are sent again instead, until they have
+ * one or nobody waits any more. The other side tells, when the link is attached again, how far it
+ * has come: what lies before its last batch is STORED and waits for that one's acknowledgement; the
+ * last one and what lies behind it are sent again. It takes batches in sequence only, so that
+ * whatever it accepts, all before it are on disk.
+ *
+ * An idempotent batch that is rejected for a reason that may pass is sent again in the same way, by
+ * attaching the link again. What lies behind it was rejected because of it, and is not asked. But
+ * of a producer that it does not know yet, the other side takes whatever comes for the first batch:
+ * so nothing is sent behind the very first one before that is accepted.
  *
  * Under the link's lock: the line, its bytes, and what an attach has told. */
 #include <assert.h>
@@ -129,57 +136,9 @@ static void lost(struct weir__wire_link *l)
     while (land_first(s, STATE_SET(WEIR__WIRE_SENT), INT64_MAX, &why, &why)) continue;
 }
 
-/* The other side knows another batch of ours than we thought: one that an older connection brought
- * while this one was being made. The next attach tells. Only when that changed nothing is the
- * rejection meant. */
-static bool is_doubtful(const struct weir__wire_sender *s, const struct weir__wire_flight *f,
-                        int code)
-{
-    return s->idempotent && code == WEIR_ESEQUENCE &&
-           (!f->was_doubted || f->doubted != s->mark.sequence);
-}
-
-/* One delivery has its outcome. false: it is doubted. */
-static bool settle_one(struct weir__wire_sender *s, uint32_t id, const struct weir_error *why)
-{
-    struct weir__wire_flight *f;
-    bool doubtful = false;
-
-    weir__mutex_lock(&s->link.lock);
-    f = s->first;
-    while (f && (f->state != WEIR__WIRE_SENT || f->id != id)) f = f->next;
-    doubtful = f && is_doubtful(s, f, why->code);
-    if (doubtful) {
-        f->was_doubted = true;
-        f->doubted = s->mark.sequence;
-    } else if (f) {
-        decide(s, f, why);
-    }
-    weir__mutex_unlock(&s->link.lock);
-    if (f && !doubtful) land(f, why);
-    return !doubtful;
-}
-
-static void settle(struct weir__wire_link *l, const struct weir__amqp_settlement *st)
-{
-    struct weir__wire_sender *s = of_link(l);
-    struct weir_error why = {0};
-
-    if (st->role != WEIR__AMQP_RECEIVER) return;
-    if (st->outcome != WEIR__AMQP_ACCEPTED) weir__wire_rejection(st, &why);
-    for (uint32_t i = 0; i <= st->last - st->first; i++) {
-        /* Those before it are on disk when it is. */
-        while (why.code == 0 && land_first(s, STATE_SET(WEIR__WIRE_STORED), INT64_MAX, &why, &why))
-            continue;
-        if (settle_one(s, st->first + i, &why)) continue;
-        if (l->end.link) weir__amqp_detach(l->end.link, NULL);
-        return;
-    }
-}
-
 /* ---- sending, on the loop ---- */
 
-/* The next flight goes out. WEIR_EBUSY, WEIR_ECLOSED: not now; 1: there is none. */
+/* The next flight goes out. WEIR_EBUSY, WEIR_ECLOSED: not now; 1: there is none that may. */
 static int send_next(struct weir__wire_sender *s)
 {
     struct weir__wire_link *l = &s->link;
@@ -189,6 +148,7 @@ static int send_next(struct weir__wire_sender *s)
 
     weir__mutex_lock(&l->lock);
     f = s->unsent;
+    if (f && f != s->first && s->idempotent && !s->known) f = NULL;
     if (f)
         rc = weir__amqp_send(l->end.link, weir__bytes_of(f->bytes, f->len), WEIR__AMQP_FORMAT_BATCH,
                              false, &f->id);
@@ -217,6 +177,116 @@ static void pump(struct weir__wire_link *l)
     weir__wire_write_soon(l->wire);
 }
 
+/* ---- what the other side says to a batch, on the loop ---- */
+
+/* Only the loop takes out what was sent, so this stays in the line meanwhile. */
+static struct weir__wire_flight *find_sent(struct weir__wire_sender *s, uint32_t id)
+{
+    struct weir__wire_flight *f;
+
+    weir__mutex_lock(&s->link.lock);
+    f = s->first;
+    while (f && (f->state != WEIR__WIRE_SENT || f->id != id)) f = f->next;
+    weir__mutex_unlock(&s->link.lock);
+    return f;
+}
+
+static bool is_first(struct weir__wire_sender *s, const struct weir__wire_flight *f)
+{
+    bool first;
+
+    weir__mutex_lock(&s->link.lock);
+    first = s->first == f;
+    weir__mutex_unlock(&s->link.lock);
+    return first;
+}
+
+static void settle_one(struct weir__wire_sender *s, struct weir__wire_flight *f,
+                       const struct weir_error *why)
+{
+    weir__mutex_lock(&s->link.lock);
+    decide(s, f, why);
+    weir__mutex_unlock(&s->link.lock);
+    land(f, why);
+}
+
+static void accept(struct weir__wire_sender *s, struct weir__wire_flight *f)
+{
+    static const struct weir_error none = {0};
+
+    s->rejections = 0;
+    s->known = true;
+    while (s->idempotent && !is_first(s, f)) land_first(s, ALL_STATES, INT64_MAX, &none, &none);
+    settle_one(s, f, &none);
+}
+
+/* The other side expects another batch than this: one before it is not there, as the next outcome
+ * tells, or an older connection has brought some while this one was being made. The next attach
+ * tells. Only when none is before it and the attach changed nothing is the rejection meant. */
+static bool is_out_of_step(struct weir__wire_sender *s, struct weir__wire_flight *f)
+{
+    bool first, doubtful;
+
+    weir__mutex_lock(&s->link.lock);
+    first = !f->prev || f->prev->state == WEIR__WIRE_STORED;
+    doubtful = !first || !f->was_doubted || f->doubted != s->mark.sequence;
+    if (first) {
+        f->was_doubted = true;
+        f->doubted = s->mark.sequence;
+    }
+    weir__mutex_unlock(&s->link.lock);
+    return doubtful;
+}
+
+static bool is_curable(struct weir__wire_sender *s, struct weir__wire_flight *f,
+                       enum weir__wire_cure cure, int code)
+{
+    if (!s->idempotent) return false;
+    if (code == WEIR_ESEQUENCE) return is_out_of_step(s, f);
+    return cure == WEIR__WIRE_AGAIN || cure == WEIR__WIRE_BUSY;
+}
+
+static void reject(struct weir__wire_sender *s, struct weir__wire_flight *f,
+                   enum weir__wire_cure cure, const struct weir_error *why)
+{
+    struct weir__wire_link *l = &s->link;
+    int64_t pause_ms = WEIR__WIRE_BUSY_MS;
+    struct weir_error unknown;
+
+    if (l->again_ms) return; /* it was sent behind one that will be sent again before it */
+    if (!is_curable(s, f, cure, why->code)) {
+        unknown = unknown_for(why);
+        while (land_first(s, STATE_SET(WEIR__WIRE_STORED), INT64_MAX, &unknown, &unknown)) continue;
+        settle_one(s, f, why);
+        return;
+    }
+    if (cure != WEIR__WIRE_BUSY) pause_ms = weir__wire_delay_ms(++s->rejections);
+    weir__wire_log(l->wire, WEIR__INFO, "%s: sent again: %s", l->address, why->text);
+    weir__wire_link_again(l, pause_ms);
+}
+
+static void settle(struct weir__wire_link *l, const struct weir__amqp_settlement *st)
+{
+    struct weir__wire_sender *s = of_link(l);
+    enum weir__wire_cure cure = WEIR__WIRE_AGAIN;
+    bool was_known = s->known;
+    struct weir__wire_flight *f;
+    struct weir_error why;
+
+    if (st->role != WEIR__AMQP_RECEIVER) return;
+    if (st->outcome != WEIR__AMQP_ACCEPTED) cure = weir__wire_rejection(st, &why);
+    for (uint32_t i = 0; i <= st->last - st->first; i++) {
+        f = find_sent(s, st->first + i);
+        if (f && st->outcome == WEIR__AMQP_ACCEPTED)
+            accept(s, f);
+        else if (f)
+            reject(s, f, cure, &why);
+    }
+    if (s->known && !was_known && l->state == WEIR__WIRE_LINK_OPEN) pump(l);
+}
+
+/* ---- the link's questions ---- */
+
 static bool wanted(struct weir__wire_link *l)
 {
     bool yes;
@@ -243,12 +313,24 @@ static bool idle(struct weir__wire_link *l)
     return oldest_ms(of_link(l)) == INT64_MAX;
 }
 
+/* Whether batches grow too old. One of an idempotent producer is kept while there is that producer:
+ * the next ones can only follow it, and how long to wait is for who calls to say. */
+static bool is_limited(struct weir__wire_sender *s)
+{
+    bool limited;
+
+    weir__mutex_lock(&s->link.lock);
+    limited = !s->idempotent || s->link.closing;
+    weir__mutex_unlock(&s->link.lock);
+    return limited;
+}
+
 static void visited(struct weir__wire_link *l)
 {
     struct weir__wire_sender *s = of_link(l);
     int64_t since_ms = oldest_ms(s);
 
-    if (!s->patience.running && since_ms != INT64_MAX)
+    if (!s->patience.running && since_ms != INT64_MAX && is_limited(s))
         weir__loop_timer_start(l->wire->loop, &s->patience, since_ms + WEIR__WIRE_SEND_MS);
 }
 
@@ -259,7 +341,7 @@ void weir__wire_sender_patience(void *arg)
     int64_t until_ms = weir__loop_now_ms(s->link.wire->loop) - WEIR__WIRE_SEND_MS;
     struct weir_error why, unknown;
 
-    weir__wire_late(s->link.wire, &why);
+    weir__wire_late(s->link.wire, WEIR__WIRE_SEND_MS, &why);
     unknown = unknown_for(&why);
     while (land_first(s, ALL_STATES, until_ms, &why, &unknown)) continue;
     weir__wire_link_visit(&s->link);
@@ -341,6 +423,7 @@ static void attached(struct weir__wire_link *l, const struct weir__amqp_composit
         s->mark.epoch = (uint16_t)number_in(properties, "com.microsoft:producer-epoch");
         s->mark.sequence =
             (uint32_t)number_in(properties, "com.microsoft:producer-sequence-number");
+        s->known = s->mark.sequence != 0;
         resume(s);
     }
     weir__mutex_unlock(&l->lock);

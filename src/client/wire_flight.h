@@ -19,7 +19,7 @@ struct weir__wire_flight {
     struct weir__wire_flight *next, *prev;
     enum weir__wire_flight_state state;
     bool was_sent;    /* at least once */
-    bool was_doubted; /* its rejection has been looked into, */
+    bool was_doubted; /* it was out of sequence, with none before it, */
     uint32_t doubted; /* when this was the other side's last sequence number */
     uint32_t id;      /* of the delivery, when WEIR__WIRE_SENT */
     uint32_t last;    /* sequence number on the wire of its last event: idempotent only */
@@ -41,7 +41,9 @@ struct weir__wire_sender {
 
     struct weir__wire_flight *first, *tail, *unsent;
     size_t bytes;
-    unsigned waiting; /* for room */
+    unsigned waiting;    /* for room */
+    unsigned rejections; /* since a batch was accepted: idempotent only, as the next */
+    bool known;          /* the other side has a batch of ours */
     size_t message_bytes_max;
     struct weir__log_producer mark; /* as the other side has it; sequence: its last */
 };

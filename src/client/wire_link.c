@@ -124,6 +124,15 @@ void weir__wire_link_fail(struct weir__wire_link *l, const struct weir_error *wh
     if (is_closing(l)) weir__wire_link_visit(l);
 }
 
+/* What was sent and has no outcome when the detach is answered is lost, as with a connection. */
+void weir__wire_link_again(struct weir__wire_link *l, int64_t pause_ms)
+{
+    if (!l->end.link || l->again_ms) return;
+    l->again_ms = pause_ms;
+    weir__amqp_detach(l->end.link, NULL);
+    weir__wire_write_soon(l->wire);
+}
+
 /* By our own doing, for good. */
 void weir__wire_link_end(struct weir__wire_link *l, const struct weir_error *why)
 {
@@ -198,35 +207,52 @@ void weir__wire_link_drop(struct weir__wire_link *l)
 
 /* ---- events ---- */
 
+/* A token that was refused is no answer when it had ended by then; else a new one may help, but not
+ * twice in a row. */
+static enum weir__wire_cure judge_claim(struct weir__wire_link *l)
+{
+    bool late = weir__wire_claim_late(l->claim);
+
+    weir__wire_claim_doubt(l->claim);
+    return l->was_open || late || l->denied++ == 0 ? WEIR__WIRE_AGAIN : WEIR__WIRE_FATAL;
+}
+
+/* Before it is attached again. */
+static int64_t pause_of(struct weir__wire_link *l, int64_t again_ms)
+{
+    if (l->cure == WEIR__WIRE_BUSY) return WEIR__WIRE_BUSY_MS;
+    return again_ms ? again_ms : weir__wire_delay_ms(++l->attempts);
+}
+
 /* What to do after an end. */
 static void judge(struct weir__wire_link *l)
 {
     struct weir_error *why = &l->ended_why;
+    int64_t again_ms = l->again_ms;
 
     l->ended = false;
+    l->again_ms = 0;
     weir__wire_session_release(l->session);
     l->session = NULL;
     if (l->wire->fallen) { /* the next connection is what it waits for */
         l->state = WEIR__WIRE_LINK_IDLE;
         return;
     }
-    if (l->was_open) weir__wire_log(l->wire, WEIR__INFO, "%s: %s", l->address, why->text);
-    if (l->cure == WEIR__WIRE_CLAIM) { /* a new token may help, but not twice in a row */
-        weir__wire_claim_doubt(l->claim);
-        l->cure = l->was_open || l->attempts == 0 ? WEIR__WIRE_AGAIN : WEIR__WIRE_FATAL;
-    }
+    if (l->was_open && !again_ms)
+        weir__wire_log(l->wire, WEIR__INFO, "%s: %s", l->address, why->text);
+    if (l->cure == WEIR__WIRE_CLAIM) l->cure = judge_claim(l);
     if (!l->was_open && why->code == WEIR_ESTOLEN) why->code = WEIR_EEPOCH;
     if (l->cure == WEIR__WIRE_FATAL)
         weir__wire_link_fail(l, why);
     else
-        rest(l,
-             l->cure == WEIR__WIRE_BUSY ? WEIR__WIRE_BUSY_MS : weir__wire_delay_ms(++l->attempts));
+        rest(l, pause_of(l, again_ms));
 }
 
 static void confirm(struct weir__wire_link *l)
 {
     l->fresh = false;
     l->attempts = 0;
+    l->denied = 0;
     weir__mutex_lock(&l->lock);
     l->why.code = 0;
     l->opening = false;
@@ -313,6 +339,7 @@ static void do_wake(void *arg)
 {
     struct weir__wire_link *l = arg;
 
+    if (l->calls->woken) l->calls->woken(l); /* and shows what they wake up for */
     weir__mutex_lock(&l->lock);
     weir__cond_broadcast(&l->changed);
     weir__mutex_unlock(&l->lock);
@@ -378,7 +405,7 @@ int weir__wire_link_open(struct weir__wire_link *l, struct weir_error *err)
     late = l->opening;
     why = l->why;
     weir__mutex_unlock(&l->lock);
-    if (late) return weir__wire_late(l->wire, err);
+    if (late) return weir__wire_late(l->wire, l->wire->patience_ms, err);
     if (why.code != 0 && err) *err = why;
     return why.code;
 }

@@ -61,6 +61,28 @@ static void read_partition(struct weir__wire_query *q, const struct weir__amqp_v
         q->p_info.begin_sequence = q->p_info.next_sequence;
 }
 
+void weir__wire_measure(struct weir__bytes message, struct weir_receiver_metrics *out)
+{
+    struct weir__amqp_cursor rest;
+    struct weir__amqp_message m;
+    struct weir__amqp_value map;
+    int64_t offset, retrieved_ms;
+
+    if (weir__amqp_message_scan_until(&m, message, WEIR__AMQP_MESSAGE_ANNOTATIONS, &rest, NULL) !=
+        0)
+        return;
+    map = weir__amqp_message_map(&m, WEIR__AMQP_DELIVERY_ANNOTATIONS);
+    offset = number_in(&map, "last_enqueued_offset");
+    retrieved_ms = number_in(&map, "runtime_info_retrieval_time_utc");
+    if (retrieved_ms == 0) return;
+    *out = (struct weir_receiver_metrics){
+        .last_sequence = (uint64_t)number_in(&map, "last_enqueued_sequence_number"),
+        .last_offset = offset < 0 ? 0 : (uint64_t)offset,
+        .last_time_ms = number_in(&map, "last_enqueued_time_utc"),
+        .retrieved_ms = retrieved_ms,
+    };
+}
+
 /* ---- the loop ---- */
 
 static struct weir__wire_query *query_of(struct weir__wire_request *r)
@@ -232,7 +254,7 @@ static int run_query(struct weir__wire_query *q, struct weir_error *err)
     q->abandoned = !answered;
     if (!answered) weir__loop_post(w->loop, &q->post); /* before the loop may free it */
     weir__mutex_unlock(&q->lock);
-    if (!answered) return weir__wire_late(w, err);
+    if (!answered) return weir__wire_late(w, w->patience_ms, err);
     rc = q->why.code;
     if (rc == 0) return 0;
     if (err) *err = q->why;

@@ -19,17 +19,24 @@ static void good_ones_are_taken_apart(void **state)
 {
     static const struct {
         const char *text, *host, *address;
-        bool plain;
+        bool plain, websocket;
     } cases[] = {
         {"Endpoint=sb://ns.servicebus.windows.net/;" RULE, "ns.servicebus.windows.net",
-         "ns.servicebus.windows.net:5671", false},
+         "ns.servicebus.windows.net:5671", false, false},
         {"Endpoint=sb://localhost;" RULE ";UseDevelopmentEmulator=true;", "localhost",
-         "localhost:5672", true},
-        {" endpoint = SB://h:1/ ; " RULE "; usedevelopmentemulator = TRUE ;;", "h", "h:1", true},
+         "localhost:5672", true, false},
+        {" endpoint = SB://h:1/ ; " RULE "; usedevelopmentemulator = TRUE ;;", "h", "h:1", true,
+         false},
         {RULE ";UseDevelopmentEmulator=false;Endpoint=sb://10.0.0.1:65535", "10.0.0.1",
-         "10.0.0.1:65535", false},
-        {"Endpoint=sb://[::1]:5672/;" RULE ";Later=word", "::1", "[::1]:5672", false},
-        {"Endpoint=sb://[fe80::1%eth0];" RULE, "fe80::1%eth0", "[fe80::1%eth0]:5671", false},
+         "10.0.0.1:65535", false, false},
+        {"Endpoint=sb://[::1]:5672/;" RULE ";Later=word", "::1", "[::1]:5672", false, false},
+        {"Endpoint=sb://[fe80::1%eth0];" RULE, "fe80::1%eth0", "[fe80::1%eth0]:5671", false, false},
+        {"Endpoint=sb://h;" RULE ";TransportType=AmqpWebSockets", "h", "h:443", false, true},
+        {"transporttype=amqpwebsockets;UseDevelopmentEmulator=true;Endpoint=sb://h;" RULE, "h",
+         "h:5300", true, true},
+        {"Endpoint=sb://h:8443;" RULE ";TransportType=AmqpWebSockets", "h", "h:8443", false, true},
+        {"Endpoint=sb://h;" RULE ";TransportType=AmqpTcp", "h", "h:5671", false, false},
+        {"Endpoint=sb://h;" RULE ";TransportType=Amqp", "h", "h:5671", false, false},
     };
 
     (void)state;
@@ -39,6 +46,7 @@ static void good_ones_are_taken_apart(void **state)
         assert_string_equal(c.host, cases[i].host);
         assert_string_equal(c.address, cases[i].address);
         assert_int_equal(c.plain, cases[i].plain);
+        assert_int_equal(c.websocket, cases[i].websocket);
         assert_string_equal(c.key_name, "root");
         assert_string_equal(c.key, KEY);
         assert_string_equal(c.hub, "");
@@ -95,6 +103,8 @@ static void bad_ones_say_what_is_wrong(void **state)
         {"Endpoint=sb://h;EntityPath=" LONG, "EntityPath is malformed: expected the name of a hub"},
         {"Endpoint=sb://h;" RULE ";UseDevelopmentEmulator=maybe",
          "UseDevelopmentEmulator is malformed: expected true or false"},
+        {"Endpoint=sb://h;" RULE ";TransportType=NetMessaging",
+         "TransportType is malformed: expected Amqp, AmqpTcp or AmqpWebSockets"},
         {"Endpoint=sb://h;SharedAccessSignature=sr=" KEY, "SharedAccessSignature is malformed"},
         {"Endpoint=sb://h;" RULE ";SharedAccessSignature=SharedAccessSignature sr=a",
          "expected either a signature or a key"},

@@ -4,7 +4,8 @@
 #include "client/token.h"
 #include "client/wire_place.h"
 
-#define SOON_MS 400 /* of patience, where nobody will answer */
+#define SOON_MS 400     /* of patience, where nobody will answer */
+#define LOOK_UP_MS 5000 /* a name server may be slow to say no */
 
 static int start(void **state)
 {
@@ -65,13 +66,44 @@ static const char *with(const char *part, const char *instead)
     return text;
 }
 
-static void nobody_is_there(void **state)
+/* Which part, what is expected there, and never the key. */
+static void a_malformed_string_says_where(void **state)
 {
+    static const struct {
+        const char *text, *part, *expected;
+    } cases[] = {
+        {"Endpoint=sb://h;SharedAccessKeyName=a;hush", "part 3", "NAME=VALUE"},
+        {"Endpoint=http://h;SharedAccessKeyName=a;SharedAccessKey=hush", "Endpoint", "sb://HOST"},
+        {"Endpoint=sb://h:99999;SharedAccessKeyName=a;SharedAccessKey=hush", "Endpoint", "PORT"},
+        {"Endpoint=sb://h;SharedAccessKey=hush", "SharedAccessKeyName", "there is no"},
+        {"Endpoint=sb://h;SharedAccessKeyName=a", "SharedAccessKey", "there is no"},
+        {"SharedAccessKeyName=a;SharedAccessKey=hush;Endpoint=", "Endpoint", "expected"},
+        {"Endpoint=sb://h;SharedAccessSignature=hush", "SharedAccessSignature", "expected"},
+        {"Endpoint=sb://h;SharedAccessKeyName=a;SharedAccessKey=hush;UseDevelopmentEmulator=yes",
+         "UseDevelopmentEmulator", "true or false"},
+    };
     struct weir *w;
 
     (void)state;
-    w = open_with("Endpoint=sb://nobody.invalid;SharedAccessKeyName=a;SharedAccessKey=b", SOON_MS);
-    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "nobody.invalid");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(weir_open(&w, cases[i].text, NULL, &err), WEIR_EINVAL);
+        if (!strstr(err.text, cases[i].part) || !strstr(err.text, cases[i].expected))
+            fail_msg("%zu: %s", i, err.text);
+        assert_null(strstr(err.text, "hush"));
+        assert_int_equal(weir_error_class(err.code), WEIR_CLASS_CALLER);
+    }
+}
+
+static void nobody_is_there(void **state)
+{
+    struct weir_hub_info info;
+    struct weir *w;
+
+    (void)state;
+    w = open_with("Endpoint=sb://nobody.invalid;SharedAccessKeyName=a;SharedAccessKey=b",
+                  LOOK_UP_MS);
+    assert_int_equal(weir_hub_info(w, "h", &info, &err), WEIR_EUNREACHABLE);
+    assert_non_null(strstr(err.text, "nobody.invalid"));
     assert_ok(weir_close(w, &err));
     w = open_with("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;"
                   "UseDevelopmentEmulator=true",
@@ -93,6 +125,20 @@ static void somebody_else_is_there(void **state)
     serve_connection(text, place.serve.amqps, false); /* and the other way round */
     w = open_with(text, SOON_MS);
     assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "");
+    assert_ok(weir_close(w, &err));
+}
+
+/* Where WebSockets are not, it is said that one was asked for. */
+static void where_no_websocket_is(void **state)
+{
+    char text[SERVE_CONNECTION_BYTES], string[SERVE_CONNECTION_BYTES + 32];
+    struct weir *w;
+
+    (void)state;
+    serve_connection(text, place.serve.amqp, false);
+    snprintf(string, sizeof string, "%s;TransportType=AmqpWebSockets", text);
+    w = open_with(string, SOON_MS);
+    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "WebSocket");
     assert_ok(weir_close(w, &err));
 }
 
@@ -271,8 +317,10 @@ static void too_much_on_its_way_is_busy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_malformed_string_says_where),
         cmocka_unit_test(nobody_is_there),
         cmocka_unit_test(somebody_else_is_there),
+        cmocka_unit_test(where_no_websocket_is),
         cmocka_unit_test(strangers_are_not_trusted),
         cmocka_unit_test(a_wrong_key_is_denied),
         cmocka_unit_test(an_old_token_is_denied),

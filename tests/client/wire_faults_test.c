@@ -1,4 +1,5 @@
-/* Producers and receivers over a road that cuts, stalls and lies, to a server that is killed.
+/* Producers and receivers over a road that cuts, stalls and lies, to a server that is killed; and
+ * the same on a straight road, and on a folder.
  *
  * Three producers write numbers, each to a partition of its own, while three receivers read them:
  *
@@ -34,7 +35,8 @@ struct writer {
     uint32_t sent; /* numbers 0 to sent - 1 */
     atomic_uchar *outcome;
     atomic_uint finished, unknown;
-    uint8_t *times; /* that it was sent */
+    uint8_t *times;        /* that it was sent */
+    struct weir_error why; /* of the first that was not stored */
 };
 
 struct reader {
@@ -49,7 +51,8 @@ struct reader {
 
 struct world {
     struct weir *weir;
-    struct proxy *proxy;
+    bool folder;         /* no server */
+    struct proxy *proxy; /* NULL: straight */
     struct writer writers[ROLES];
     struct reader readers[ROLES];
     atomic_bool stop_writing, stop_reading;
@@ -67,7 +70,8 @@ static void landed(void *user, int rc, const struct weir_receipt *at, const stru
     struct ticket *t = user;
     enum outcome outcome = rc == 0 ? STORED : rc == WEIR_EUNKNOWN ? UNKNOWN : REFUSED;
 
-    (void)at, (void)why;
+    (void)at;
+    if (rc != 0 && t->writer->why.code == 0) t->writer->why = *why;
     if (outcome == UNKNOWN) atomic_fetch_add(&t->writer->unknown, 1);
     for (uint32_t i = 0; i < BATCH; i++) {
         /* exactly once */
@@ -99,20 +103,21 @@ static int send_async(struct writer *w, const struct weir_event *events)
     return rc;
 }
 
+/* 0 in any case: what was not stored after so many tries is found out in the end. */
 static int send_until_stored(struct writer *w, const struct weir_event *events)
 {
     int rc;
 
     do {
         w->times[w->sent / BATCH]++;
-        rc = weir_producer_send(w->producer, events, BATCH, PATIENCE_MS, NULL, NULL);
+        rc = weir_producer_send(w->producer, events, BATCH, PATIENCE_MS, NULL, &w->why);
         if (rc == WEIR_EUNKNOWN) atomic_fetch_add(&w->unknown, 1);
         if (rc != 0 && rc != WEIR_EUNKNOWN) w->times[w->sent / BATCH]--;
     } while (rc != 0 && w->times[w->sent / BATCH] < 200);
     for (uint32_t i = 0; i < BATCH; i++)
         atomic_store(&w->outcome[w->sent + i], rc == 0 ? STORED : REFUSED);
     atomic_fetch_add(&w->finished, BATCH);
-    return rc;
+    return 0;
 }
 
 static void *write_numbers(void *arg)
@@ -186,18 +191,42 @@ static void sleep_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-static void begin(struct world *world, bool tls, uint64_t seed)
+static void make_world(struct world *world, bool tls)
 {
     memset(world, 0, sizeof *world);
     place.tls = tls;
     place.options.idle_ms = 1000;
     assert_int_equal(place_start(), 0);
     place_make_hub("h", ROLES);
-    world->proxy = proxy_start(tls ? place.serve.amqps : place.serve.amqp, seed);
-    assert_non_null(world->proxy);
-    assert_int_equal(place_open(&world->weir, proxy_address(world->proxy)), 0);
+}
+
+static void start_all(struct world *world)
+{
     for (int i = 0; i < ROLES; i++) start_writer(world, (enum role)i);
     for (int i = 0; i < ROLES; i++) start_reader(world, (enum role)i);
+}
+
+static void begin(struct world *world, bool tls, uint64_t seed)
+{
+    make_world(world, tls);
+    world->proxy = proxy_start(place_address(), seed);
+    assert_non_null(world->proxy);
+    assert_int_equal(place_open(&world->weir, proxy_address(world->proxy)), 0);
+    start_all(world);
+}
+
+/* The same without a proxy, and without a server, too. */
+static void begin_straight(struct world *world, bool folder)
+{
+    make_world(world, false);
+    world->folder = folder;
+    if (folder) {
+        assert_int_equal(serve_stop(&place.serve), 0);
+        assert_ok(weir_open(&world->weir, place.data, NULL, &err));
+    } else {
+        assert_int_equal(place_open(&world->weir, NULL), 0);
+    }
+    start_all(world);
 }
 
 /* What lies in the partition, read on a good road, against what was told about it. */
@@ -233,8 +262,8 @@ static void check(struct weir *direct, struct writer *w)
     for (uint32_t n = 0; n < w->sent; n++) {
         enum outcome outcome = (enum outcome)atomic_load(&w->outcome[n]);
         if (outcome != STORED && w->role != ONCE)
-            fail_msg("%s: %u of %u: %s", role_names[w->role], n, w->sent,
-                     outcome == UNKNOWN ? "unknown" : "refused");
+            fail_msg("%s: %u of %u: %s: %s", role_names[w->role], n, w->sent,
+                     outcome == UNKNOWN ? "unknown" : "refused", w->why.text);
         if (outcome == STORED) assert_true(seen[n] >= 1);
         if (outcome == REFUSED) assert_int_equal(seen[n], 0);
         assert_true(seen[n] <= (w->role == AGAIN ? w->times[n / BATCH] : 1));
@@ -256,9 +285,9 @@ static void wait_for_readers(struct world *world, struct weir *direct)
 
 static void end(struct world *world)
 {
-    struct weir *direct;
+    struct weir *direct = world->weir; /* a folder is opened once */
 
-    proxy_set(world->proxy, PROXY_PASS, 0);
+    if (world->proxy) proxy_set(world->proxy, PROXY_PASS, 0);
     atomic_store(&world->stop_writing, true);
     for (int i = 0; i < ROLES; i++) {
         struct writer *w = &world->writers[i];
@@ -266,7 +295,7 @@ static void end(struct world *world)
         close_producer(w->producer);
         assert_int_equal(atomic_load(&w->finished), w->sent);
     }
-    assert_int_equal(place_open(&direct, NULL), 0);
+    if (!world->folder) assert_int_equal(place_open(&direct, NULL), 0);
     wait_for_readers(world, direct);
     atomic_store(&world->stop_reading, true);
     for (int i = 0; i < ROLES; i++) {
@@ -282,8 +311,9 @@ static void end(struct world *world)
         free(world->writers[i].outcome);
         free(world->writers[i].times);
     }
+    if (!world->folder) assert_ok(weir_close(direct, &err));
     assert_ok(weir_close(world->weir, &err));
-    assert_ok(weir_close(direct, &err));
+    if (world->folder) assert_int_equal(serve_again(&place.serve, place.data), 0);
     proxy_stop(world->proxy);
     assert_int_equal(place_stop(), 0);
 }
@@ -308,12 +338,12 @@ static void wait_for_progress(struct world *world, unsigned more)
 
 static void cuts(bool tls)
 {
-    const char *text = getenv("WEIR_CUTS");
+    const char *text = getenv("WEIR_CUTS"), *seed = getenv("WEIR_SEED");
     unsigned wanted = text ? (unsigned)atoi(text) : CUTS_DEFAULT, had = 0;
     struct world world;
     int idle = 0;
 
-    begin(&world, tls, 42);
+    begin(&world, tls, seed ? strtoull(seed, NULL, 10) : 42);
     proxy_set(world.proxy, PROXY_CUT, CUT_BYTES);
     while (had < wanted) {
         unsigned now = proxy_cuts(world.proxy);
@@ -328,6 +358,22 @@ static void cuts(bool tls)
     end(&world);
 }
 
+/* What the roads that follow are compared with. */
+static void cutless_roads_lose_nothing(void **state)
+{
+    static const char *const names[] = {"on a server", "on a folder"};
+    struct world world;
+
+    (void)state;
+    for (int folder = 0; folder < 2; folder++) {
+        print_message("%s\n", names[folder]);
+        begin_straight(&world, folder);
+        wait_for_progress(&world, 200 / PACE * BATCH);
+        for (int i = 0; i < ROLES; i++) assert_int_equal(atomic_load(&world.writers[i].unknown), 0);
+        end(&world);
+    }
+}
+
 static void cuts_lose_nothing(void **state)
 {
     (void)state;
@@ -338,6 +384,14 @@ static void cuts_lose_nothing_with_tls(void **state)
 {
     (void)state;
     cuts(true);
+}
+
+static void websockets_lose_nothing_either(void **state)
+{
+    (void)state;
+    place.websocket = true;
+    cuts(true);
+    place.websocket = false;
 }
 
 static void slow_roads_are_only_slow(void **state)
@@ -454,12 +508,18 @@ static void tokens_are_renewed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_lose_nothing),          cmocka_unit_test(cuts_lose_nothing_with_tls),
-        cmocka_unit_test(slow_roads_are_only_slow),   cmocka_unit_test(half_a_road_is_none),
-        cmocka_unit_test(lies_are_found_out),         cmocka_unit_test(silence_is_noticed),
-        cmocka_unit_test(a_killed_server_comes_back), cmocka_unit_test(tokens_are_renewed),
+        cmocka_unit_test(cutless_roads_lose_nothing),
+        cmocka_unit_test(cuts_lose_nothing),
+        cmocka_unit_test(cuts_lose_nothing_with_tls),
+        cmocka_unit_test(websockets_lose_nothing_either),
+        cmocka_unit_test(slow_roads_are_only_slow),
+        cmocka_unit_test(half_a_road_is_none),
+        cmocka_unit_test(lies_are_found_out),
+        cmocka_unit_test(silence_is_noticed),
+        cmocka_unit_test(a_killed_server_comes_back),
+        cmocka_unit_test(tokens_are_renewed),
     };
 
-    if (getenv("WEIR_CUTS")) cmocka_set_test_filter("cuts_*");
+    if (getenv("WEIR_CUTS")) cmocka_set_test_filter("cut*");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@ static struct {
     char dir[TEMPDIR_BYTES];
     char data[TEMPDIR_BYTES + 8];
     struct serve serve;
-    bool tls;
+    bool tls, websocket;
     struct weir_options options;
 } place;
 
@@ -30,13 +30,21 @@ static inline int place_stop(void)
     return rc;
 }
 
+/* Where the server takes what this place speaks. */
+static inline const char *place_address(void)
+{
+    if (place.websocket) return place.tls ? place.serve.https : place.serve.http;
+    return place.tls ? place.serve.amqps : place.serve.amqp;
+}
+
 /* A connection string for the server, or for `address`, which is a road to it. */
 static inline const char *place_string(const char *address)
 {
     static char text[SERVE_CONNECTION_BYTES];
-    const char *own = place.tls ? place.serve.amqps : place.serve.amqp;
 
-    serve_connection(text, address ? address : own, place.tls);
+    serve_connection(text, address ? address : place_address(), place.tls);
+    if (place.websocket)
+        snprintf(text + strlen(text), sizeof text - strlen(text), ";TransportType=AmqpWebSockets");
     return text;
 }
 

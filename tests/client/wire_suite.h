@@ -79,7 +79,7 @@ static void the_largest_batch_goes_through(void **state)
     close_producer(p);
 }
 
-static int run_suite(bool tls)
+static int run_suite(bool tls, bool websocket)
 {
     const struct CMUnitTest tests[] = {
         CONTRACT_EVENT_TESTS,
@@ -91,6 +91,7 @@ static int run_suite(bool tls)
     };
 
     place.tls = tls;
+    place.websocket = websocket;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 

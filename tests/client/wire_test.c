@@ -3,5 +3,5 @@
 
 int main(void)
 {
-    return run_suite(false);
+    return run_suite(false, false);
 }

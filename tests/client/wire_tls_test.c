@@ -3,5 +3,5 @@
 
 int main(void)
 {
-    return run_suite(true);
+    return run_suite(true, false);
 }

@@ -1,35 +1,12 @@
 #!/bin/bash
 # Azure's own JavaScript client, unchanged, and rhea against weir serve: everything without TLS and
-# with it. The packages are pinned by lock files, Node too: they are installed once, and the suite
-# is skipped where that cannot be done. WEIR_TEST_NODE=npm takes Node from npm in any case.
+# with it.
 set -eu
 
-here=$(cd "$(dirname "$0")/../interop/js" && pwd)
-cd "$here"
+. "$(dirname "$0")/node.bash"
 
-skip() { echo "$*"; exit 77; }
+cd "$interop/js"
 trap 'xargs -r kill -9 <"$TMPDIR/servers" 2>/dev/null || true' EXIT # of tests that died
-
-command -v npm >/dev/null || skip "npm is not installed"
-
-# install FOLDER: what its lock file names, when that is not there.
-install() {
-    [ -d "$1/node_modules" ] && [ "$1/node_modules" -nt "$1/package-lock.json" ] && return
-    (cd "$1" && timeout 300 npm ci --no-audit --no-fund --ignore-scripts) >"$TMPDIR/npm.log" 2>&1 ||
-        {
-            tail -5 "$TMPDIR/npm.log"
-            rm -rf "$1/node_modules"
-            skip "the packages cannot be installed"
-        }
-    touch "$1/node_modules"
-}
-
-node=node
-major=$(node --version 2>/dev/null | sed 's/^v\([0-9]*\).*/\1/')
-if [ "${major:-0}" -lt 20 ] || [ "${WEIR_TEST_NODE:-}" = npm ]; then
-    install node
-    node=$(ls "$here"/node/node_modules/node-linux-*/bin/node)
-fi
 install .
 
 # A certificate for the tests with TLS, which Node is told to trust.

@@ -1,8 +1,8 @@
 #!/bin/bash
-# 50-client-cuts - the C client over a road that is cut a thousand times, in mid-word, plain and with
-# TLS: no acknowledged event is lost, none changes its place within a partition, none is there twice
-# but where the outcome was reported as unknown, and none at all with the idempotent option; every
-# receiver sees each event once.
+# 50-client-cuts - the same C program on a folder, on a server, and over a road to it that is cut a
+# thousand times, in mid-word, plain and with TLS: no acknowledged event is lost, none changes its
+# place within a partition, none is there twice but where the outcome was reported as unknown, and
+# none at all with the idempotent option; every receiver sees each event once.
 set -euo pipefail
 
 WEIR_CUTS=1000 "${BUILD:?}/tests/client_wire_faults_test"

@@ -23,7 +23,8 @@ static void run(const struct serve *s, const char *dir, int out)
     snprintf(authority, sizeof authority, "%s.authority", dir);
     if (!program || !*program) program = WEIR_PROGRAM;
     execl(program, program, "serve", "--json", "--data", dir, "--amqp", s->amqp, "--amqps",
-          s->tls ? s->amqps : "off", "--authority", authority, "--http", "off", (char *)NULL);
+          s->tls ? s->amqps : "off", "--authority", authority, "--http", s->http, "--https",
+          s->tls ? s->https : "off", (char *)NULL);
     perror(program);
     _exit(127);
 }
@@ -55,8 +56,10 @@ static int read_ready(struct serve *s)
     while (!strchr(line, '\n') && len + 1 < sizeof line &&
            (n = read(s->out, line + len, sizeof line - 1 - len)) > 0)
         line[len += (size_t)n] = '\0';
-    if (find_address(line, "amqp", s->amqp) != 0) return -1;
-    return s->tls ? find_address(line, "amqps", s->amqps) : 0;
+    if (find_address(line, "amqp", s->amqp) != 0 || find_address(line, "http", s->http) != 0)
+        return -1;
+    if (!s->tls) return 0;
+    return find_address(line, "amqps", s->amqps) != 0 ? -1 : find_address(line, "https", s->https);
 }
 
 int serve_again(struct serve *s, const char *dir)
@@ -76,7 +79,12 @@ int serve_again(struct serve *s, const char *dir)
 
 int serve_start(struct serve *s, const char *dir, bool tls)
 {
-    *s = (struct serve){.tls = tls, .out = -1, .amqp = "127.0.0.1:0", .amqps = "127.0.0.1:0"};
+    *s = (struct serve){.tls = tls,
+                        .out = -1,
+                        .amqp = "127.0.0.1:0",
+                        .amqps = "127.0.0.1:0",
+                        .http = "127.0.0.1:0",
+                        .https = "127.0.0.1:0"};
     snprintf(s->ca_file, sizeof s->ca_file, "%s.authority/ca.pem", dir);
     return serve_again(s, dir);
 }

@@ -14,6 +14,8 @@ struct serve {
     bool tls;
     char amqp[SERVE_ADDRESS_BYTES]; /* "127.0.0.1:PORT"; kept over a stop, and taken again */
     char amqps[SERVE_ADDRESS_BYTES];
+    char http[SERVE_ADDRESS_BYTES]; /* and where AMQP is inside WebSockets */
+    char https[SERVE_ADDRESS_BYTES];
     char ca_file[512]; /* whom to trust, when tls */
 };
 
@@ -23,7 +25,7 @@ int serve_again(struct serve *, const char *dir); /* on the same ports, after on
 int serve_stop(struct serve *);                   /* asks it to end; 0: it did, without complaint */
 void serve_kill(struct serve *);
 
-/* The development key's connection string for one of the two addresses, or for another road there. */
+/* The development key's connection string for one of the addresses, or for another road there. */
 #define SERVE_CONNECTION_BYTES 256
 void serve_connection(char to[SERVE_CONNECTION_BYTES], const char *address, bool tls);
 

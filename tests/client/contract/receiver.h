@@ -1,4 +1,4 @@
-/* receiver.h - positions, deadlines, epochs, lifetimes. */
+/* receiver.h - positions, deadlines, epochs, lifetimes, metrics. */
 #ifndef WEIR_TESTS_CONTRACT_RECEIVER_H
 #define WEIR_TESTS_CONTRACT_RECEIVER_H
 
@@ -204,6 +204,49 @@ static void epochs_decide_who_reads(void **state)
     assert_ok(open_with_epoch(&low, w, 0, "low")); /* a place does not remember */
     weir_receiver_close(low);
     weir_receiver_close(one);
+}
+
+static struct weir_receiver_metrics metrics_of(struct weir_receiver *r)
+{
+    struct weir_receiver_metrics m;
+
+    assert_ok(weir_receiver_metrics(r, &m, &err));
+    return m;
+}
+
+static void metrics_tell_what_is_newest(void **state)
+{
+    struct weir_receiver_options o = {.size = sizeof o, .metrics = true};
+    struct weir_receiver_metrics m;
+    struct weir_partition_info info;
+    struct weir *w = *state;
+    struct weir_producer *p;
+    struct weir_receiver *r, *other;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    for (int i = 0; i < 3; i++) send_text(p, "old");
+    assert_ok(weir_partition_info(w, "h", 0, &info, &err));
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    assert_int_equal(metrics_of(r).retrieved_ms, 0); /* nothing came yet */
+    assert_next(r, "old");
+    m = metrics_of(r);
+    assert_int_equal(m.last_sequence, 2);
+    assert_int_equal(m.last_offset, info.last_offset);
+    assert_int_equal(m.last_time_ms, info.last_time_ms);
+    assert_true(m.retrieved_ms >= m.last_time_ms);
+    for (int i = 0; i < 2; i++) assert_next(r, "old");
+    send_text(p, "new");
+    assert_next(r, "new");
+    assert_int_equal(metrics_of(r).last_sequence, 3);
+    assert_nothing(r); /* which tells nothing else */
+    assert_int_equal(metrics_of(r).last_sequence, 3);
+    other = open_receiver(w, 0);
+    assert_next(other, "old");
+    assert_int_equal(weir_receiver_metrics(other, &m, &err), WEIR_EINVAL);
+    weir_receiver_close(other);
+    weir_receiver_close(r);
+    close_producer(p);
 }
 
 #endif
