@@ -140,7 +140,7 @@ WEIR_API void weir_store_close(struct weir_store *);
 
 struct weir_store_options {
     size_t size;
-    int64_t call_ms; /* how long one call may take; 0: 2,000 */
+    int64_t call_ms; /* how long one call may take; 0: 1,000, a third of a copy's usual expiry */
 };
 
 /* In this process alone; every handle of one name is the same store. Gone when the last is closed. */

@@ -111,3 +111,10 @@ void weir__thread_join(struct weir__thread *t)
     pthread_join(t->t, NULL);
     t->running = false;
 }
+
+void weir__thread_detach(struct weir__thread *t)
+{
+    if (!t->running) return;
+    pthread_detach(t->t);
+    t->running = false;
+}

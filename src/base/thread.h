@@ -44,6 +44,7 @@ int64_t weir__deadline_ns(int64_t timeout_ms);
 /* All signals are blocked in the new thread. name is for debuggers, at most 15 bytes. */
 int weir__thread_start(struct weir__thread *, const char *name, void *(*run)(void *), void *arg,
                        struct weir_error *);
-void weir__thread_join(struct weir__thread *); /* nothing when it never started */
+void weir__thread_join(struct weir__thread *);   /* nothing when it never started */
+void weir__thread_detach(struct weir__thread *); /* likewise: nobody will join it */
 
 #endif

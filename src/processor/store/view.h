@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "weir/store.h"
 
-#define WEIR__STORE_CALL_MS 2000 /* what call_ms of 0 means */
+#define WEIR__STORE_CALL_MS 1000 /* what call_ms of 0 means: a third of the usual expiry */
 #define WEIR__STORE_CALL_MAX_MS 3600000
 #define WEIR__STORE_NAME_MAX 256        /* bytes of a namespace, hub or group */
 #define WEIR__STORE_ROWS_MAX (1u << 20) /* members or records of one scope */
