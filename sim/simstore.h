@@ -1,0 +1,27 @@
+/* simstore.h - a store of one scope in memory whose clock is set from outside. It never fails by
+ * itself: calls are lost and delayed on the way (host.c). */
+#ifndef WEIR_SIM_SIMSTORE_H
+#define WEIR_SIM_SIMSTORE_H
+
+#include <stdbool.h>
+
+#include "weir/store.h"
+
+struct weir__simstore {
+    struct weir_store base;
+    int64_t now_ms;
+    uint64_t change;
+    struct weir_member *members;
+    size_t member_count, member_cap;
+    struct weir_record
+        *records; /* by partition; one without a version and a checkpoint is absent */
+    uint32_t partitions;
+    bool fence_off; /* sabotage: marks are taken from anybody */
+};
+
+struct weir__simstore *weir__simstore_new(uint32_t partitions);
+
+/* Makes a record unreadable, or readable again. */
+void weir__simstore_corrupt(struct weir__simstore *, uint32_t partition, bool corrupt);
+
+#endif
