@@ -16,10 +16,19 @@ extern const struct weir__command weir__command_send;
 extern const struct weir__command weir__command_serve;
 extern const struct weir__command weir__command_trust;
 extern const struct weir__command weir__command_tail;
+extern const struct weir__command weir__command_process;
+extern const struct weir__command weir__command_group_describe;  /* group.c */
+extern const struct weir__command weir__command_checkpoint_list; /* checkpoint.c */
+extern const struct weir__command weir__command_checkpoint_set;
+extern const struct weir__command weir__command_checkpoint_delete;
 extern const struct weir__command weir__command_inspect;
 extern const struct weir__command weir__command_upgrade;
 extern const struct weir__command weir__command_bench_log;
 extern const struct weir__command weir__command_bench_wire;
+extern const struct weir__command weir__command_bench_send; /* bench_trial.c */
+extern const struct weir__command weir__command_bench_receive;
+extern const struct weir__command weir__command_bench_e2e;
+extern const struct weir__command weir__command_sim;
 extern const struct weir__command weir__command_demo;
 
 #endif

@@ -29,10 +29,19 @@ static const struct weir__command *const commands[] = {
     &weir__command_hub_delete,
     &weir__command_send,
     &weir__command_tail,
+    &weir__command_process,
+    &weir__command_group_describe,
+    &weir__command_checkpoint_list,
+    &weir__command_checkpoint_set,
+    &weir__command_checkpoint_delete,
     &weir__command_inspect,
     &weir__command_upgrade,
-    &weir__command_bench_log,
+    &weir__command_bench_send,
+    &weir__command_bench_receive,
+    &weir__command_bench_e2e,
     &weir__command_bench_wire,
+    &weir__command_bench_log,
+    &weir__command_sim,
     &weir__command_serve,
     &weir__command_key_add,
     &weir__command_key_list,
@@ -86,9 +95,11 @@ static void print_overview(void)
 {
     list_commands("");
     printf("\nEvery command has --help, and --data DIR for the folder of the hubs (or WEIR_DATA;\n"
-           "default ./weir-data).\n\n"
-           "exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable (another process\n"
-           "holds the folder), 5 timed out\n");
+           "default ./weir-data). hub, key, send and tail work on a server, too: --connect\n"
+           "CONNSTR (or WEIR_CONNECT). When nobody says where, the folder and then weir serve on\n"
+           "this machine are tried; a folder that weir serve holds is reached through it.\n\n"
+           "exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable (nobody answers, or\n"
+           "another process holds the folder), 5 timed out\n");
 }
 
 static int run_version(const struct weir__command *self, int argc, char **argv)

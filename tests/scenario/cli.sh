@@ -29,7 +29,8 @@ expect 0 "$WEIR" --help
 said 'usage: weir COMMAND'
 said 'exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable'
 for command in 'hub create' 'hub list' 'hub show' 'hub delete' send tail serve 'key add' \
-    'key list' 'key rotate' 'key remove' trust inspect upgrade 'bench log' demo version help; do
+    'key list' 'key rotate' 'key remove' trust inspect upgrade 'bench send' \
+    'bench receive' 'bench e2e' 'bench wire' 'bench log' demo version help; do
     expect 0 "$WEIR" $command --help
     [ -s out ] && [ ! -s err ] || fail "the help of '$command' is not on standard output"
     said usage
@@ -99,8 +100,10 @@ is "$(grep -c '^ *[0-3] ' out)" 4
 expect 3 "$WEIR" hub show nope
 complained "nope.*; 'weir hub list' shows what is there"
 expect 0 "$WEIR" hub list --data "$TMPDIR/data"
-(unset WEIR_DATA; cd "$TMPDIR"; mkdir -p else; cd else; "$WEIR" hub create here >/dev/null
-    [ -d weir-data ]) || fail "the default folder is not ./weir-data"
+(unset WEIR_DATA WEIR_CONNECT; mkdir -p else; cd else; "$WEIR" hub create here --data weir-data >/dev/null
+    "$WEIR" hub list) >out 2>err || fail "the default folder is not ./weir-data"
+said '^here '
+complained 'using the folder ./weir-data' # nobody said so
 
 # ---- send and tail ----
 is "$(seq 1 1000 | "$WEIR" send homes)" 'acknowledged 1000 events'
