@@ -10,7 +10,7 @@ all:
 	@cmake --build build -j$(JOBS)
 
 run: all
-	@build/weir demo
+	@scripts/run
 
 test show lint:
 	@scripts/bootstrap $@
