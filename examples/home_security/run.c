@@ -27,7 +27,7 @@ struct evening {
     char homes[16], speed[16];
     pid_t server, sensors;
     struct {
-        char name[16];
+        char name[24];
         pid_t pid;
     } copies[COPIES_MAX];
     int copy_count;
