@@ -1,6 +1,7 @@
 #!/bin/bash
 # weir bench send, receive and e2e: on a folder and over a connection, what they count and time, what
 # they leave alone, and what they say when they cannot work. How fast it is belongs to tests/show.
+# gcc only
 . "$(dirname "$0")/serving.bash"
 unset WEIR_CONNECT WEIR_DATA
 

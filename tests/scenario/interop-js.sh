@@ -6,7 +6,8 @@ set -eu
 . "$(dirname "$0")/node.bash"
 
 cd "$interop/js"
-trap 'xargs -r kill -9 <"$TMPDIR/servers" 2>/dev/null || true' EXIT # of tests that died
+# Of tests that died.
+trap '[ ! -e "$TMPDIR/servers" ] || xargs -r kill -9 <"$TMPDIR/servers" 2>/dev/null || true' EXIT
 install .
 
 # A certificate for the tests with TLS, which Node is told to trust.
