@@ -45,7 +45,12 @@ expect 0 "$WEIR" group describe homes --store "$store"
 silent "unowned"
 
 # ---- kill -9: the others have its partitions soon, and go on behind its marks ----
-sleep 1 # the marks are stored
+# stored EVENTS: the checkpoints have come so far.
+stored() {
+    [ "$("$WEIR" checkpoint list homes --store "$store" --json |
+        sed 's/.*"sequence":\([0-9]*\).*/\1/' | awk '{ n += $1 + 1 } END { print n + 0 }')" = "$1" ]
+}
+await stored 3000
 had=$(opened copy3)
 kill -9 "${pid[3]}"
 wait "${pid[3]}" 2>/dev/null || true
