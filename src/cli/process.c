@@ -249,6 +249,7 @@ const struct weir__command weir__command_process = {
         "With --json each line is one of\n"
         "  {\"type\":\"open|event|checkpoint|error|close\",\"time\":...,\"partition\":\"3\",\n"
         "   \"owner\":...,\"epoch\":...,\"sequence\":...,\"reason\":...}\n"
+        "A checkpoint is told when it is marked, and stored soon after; see weir checkpoint.\n"
         "Ctrl-C and SIGTERM hand everything over; a second one aborts.",
     .rows = process_rows,
     .words_min = 1,
