@@ -10,7 +10,8 @@
  *
  * Credit counts messages, memory counts bytes: credit is what fits into bytes_max beside what is
  * held, by a guess at the next messages' size from those before them. The guess may be wrong once,
- * by as much as the credit that was given; it is never more than CREDIT_MAX.
+ * by as much as the credit that was given; it is never more than CREDIT_MAX, nor, with what is held,
+ * than events_max.
  *
  * When the connection is lost the next one begins behind the last message that came, whether or not
  * it was read: by its sequence number. A source that was stolen from is not attached again. */
@@ -45,6 +46,7 @@ struct source {
     struct weir__wire_link link;
     struct weir__source base;
     size_t bytes_max;
+    uint32_t events_max;
     bool metrics;
     bool exclusive;
     int64_t epoch;
@@ -63,8 +65,9 @@ struct source {
     size_t spare_bytes;
     size_t held;  /* bytes of messages and lengths, those included that the caller has */
     size_t given; /* of them, to the caller, until its next call */
-    size_t freed; /* since credit was last looked at */
-    bool low;     /* there was no more than half of what fits at most */
+    uint32_t held_count, given_count; /* likewise, of messages */
+    size_t freed;                     /* since credit was last looked at */
+    bool low;                         /* there was no more than half of what fits at most */
     bool has_last;
     uint64_t last; /* sequence number of the last that was read */
     bool waiting, cancelled;
@@ -159,8 +162,9 @@ static struct chunk *make_room(struct source *s, size_t bytes)
 static void release_given(struct source *s)
 {
     s->held -= s->given;
+    s->held_count -= s->given_count;
     s->freed += s->given;
-    s->given = 0;
+    s->given = s->given_count = 0;
     while (s->first && s->first != s->filling && s->first->read == s->first->count) {
         struct chunk *c = s->first;
         s->first = c->next;
@@ -190,6 +194,7 @@ static uint32_t take_messages(struct source *s, struct weir__event *out, uint32_
             c->read_len += len;
             s->given += LENGTH_BYTES + len;
         }
+    s->given_count += count;
     return count;
 }
 
@@ -215,19 +220,24 @@ static void guess_size(struct source *s, size_t bytes)
         s->guess -= (s->guess - bytes) / 8;
 }
 
-/* Bytes that the caller does not see yet. */
-static size_t count_filled(const struct source *s)
+/* Messages that the caller does not see yet. */
+static uint32_t count_filled(const struct source *s)
 {
-    if (!s->filling) return 0;
-    return s->filled - s->filling->len +
-           LENGTH_BYTES * (size_t)(s->filled_count - s->filling->count);
+    return s->filling ? s->filled_count - s->filling->count : 0;
+}
+
+/* And their bytes. */
+static size_t size_filled(const struct source *s)
+{
+    return s->filling ? s->filled - s->filling->len + LENGTH_BYTES * (size_t)count_filled(s) : 0;
 }
 
 /* Shows the caller what the loop has filled in; the lock is held. */
 static void show_filled(struct source *s)
 {
     if (!s->filling) return;
-    s->held += count_filled(s);
+    s->held += size_filled(s);
+    s->held_count += count_filled(s);
     s->filling->len = s->filled;
     s->filling->count = s->filled_count;
     s->filling = NULL;
@@ -290,14 +300,16 @@ static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery
     weir__wire_link_end(l, &why); /* or it would be missing in silence */
 }
 
-/* How many messages there is memory for beside so many bytes. */
-static uint32_t count_fitting(const struct source *s, size_t held)
+/* How many messages there is room for beside so many bytes and messages. */
+static uint32_t count_fitting(const struct source *s, size_t held, uint32_t held_count)
 {
     size_t room = s->bytes_max > held ? s->bytes_max - held : 0;
     size_t fits = room / (s->guess < GUESS_MIN ? GUESS_MIN : s->guess);
+    uint32_t most = s->events_max > held_count ? s->events_max - held_count : 0;
 
     if (fits == 0 && held == 0) return 1;
-    return fits < CREDIT_MAX ? (uint32_t)fits : CREDIT_MAX;
+    if (s->events_max == 0 || most > CREDIT_MAX) most = CREDIT_MAX;
+    return fits < most ? (uint32_t)fits : most;
 }
 
 /* Gives credit when half of what fits is used up. What there is no memory for now the caller sees
@@ -309,9 +321,9 @@ static void pump(struct weir__wire_link *l)
     bool give;
 
     weir__mutex_lock(&l->lock);
-    fits = count_fitting(s, s->held + count_filled(s));
+    fits = count_fitting(s, s->held + size_filled(s), s->held_count + count_filled(s));
     give = fits > 0 && credit <= fits / 2;
-    s->low = (give ? fits : credit) <= count_fitting(s, 0) / 2;
+    s->low = (give ? fits : credit) <= count_fitting(s, 0, 0) / 2;
     s->freed = 0;
     weir__mutex_unlock(&l->lock);
     if (!give) return;
@@ -487,7 +499,8 @@ static int next(struct weir__source *b, struct weir__event *out, uint32_t max, i
     if (rc == 0) {
         count = take_messages(s, out, max);
         remember(s, out[count - 1].message);
-        if (s->low && s->freed > s->bytes_max / 4) weir__wire_link_visit(&s->link);
+        if (s->low && (s->freed > s->bytes_max / 4 || s->events_max > 0))
+            weir__wire_link_visit(&s->link);
     }
     weir__mutex_unlock(&s->link.lock);
     *out_count = count;
@@ -559,6 +572,7 @@ int weir__wire_open_source(struct weir__backend *b, const char *hub, uint32_t pa
     if (!s) return weir__fail(err, WEIR_ENOMEM, "no memory for a link");
     s->base = (struct weir__source){.ops = &source_ops, .deliveries = true};
     s->bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT;
+    s->events_max = o->events_max;
     s->guess = GUESS_FIRST;
     s->metrics = o->metrics;
     s->exclusive = o->exclusive;

@@ -79,6 +79,31 @@ static void the_largest_batch_goes_through(void **state)
     close_producer(p);
 }
 
+/* No more events are asked for than events_max, beside those that the caller has. */
+static void read_ahead_is_limited(void **state)
+{
+    static struct weir_event events[1000];
+    const struct weir_receiver_options o = {.size = sizeof o, .events_max = 7};
+    struct weir *w = *state;
+    struct weir_received got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+    uint64_t next = 0;
+
+    make_hub(w, 1);
+    for (size_t i = 0; i < 1000; i++) events[i].body = weir_text("one of many");
+    p = open_producer(w);
+    assert_ok(weir_producer_send(p, events, 1000, PATIENCE_MS, NULL, &err));
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    while (next < 1000) {
+        assert_ok(weir_receiver_receive(r, 1000, PATIENCE_MS, &got, &err));
+        assert_in_range(got.count, 1, 7);
+        for (size_t i = 0; i < got.count; i++) assert_int_equal(got.events[i].sequence, next++);
+    }
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
 static int run_suite(bool tls, bool websocket)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +113,7 @@ static int run_suite(bool tls, bool websocket)
         CONTRACT_TEST(administration_is_elsewhere),
         CONTRACT_TEST(hubs_are_described),
         CONTRACT_TEST(the_largest_batch_goes_through),
+        CONTRACT_TEST(read_ahead_is_limited),
     };
 
     place.tls = tls;
