@@ -91,6 +91,14 @@ enum weir_failure {
     WEIR_GIVE_UP /* after `attempts` the partition is closed with WEIR_CLOSED_ERROR and released */
 };
 
+/* How fast a copy takes its share. What that is, all agree on, and nothing moves in vain; what the
+ * living give away comes as fast as their handlers finish. */
+enum weir_strategy {
+    WEIR_STICKY,   /* waits at the start until no other copy comes, then takes all at once */
+    WEIR_BALANCED, /* the same, but at most one free partition in a beat (EPC Balanced) */
+    WEIR_GREEDY /* all at once, without waiting; who starts later is given its share (EPC Greedy) */
+};
+
 /* A call that takes too long is told to handler.error, without a partition because its own is busy.
  * RELEASE: the partition is given up under its feet, and what it marks is refused; no other call for
  * it comes here before this one has returned. ABORT: abort() is called. */
@@ -109,6 +117,9 @@ struct weir_processor_options {
     size_t batch_max;      /* events for one call; never waited for. 0: 1,000 (EPH 10, EPC 1) */
     bool one_by_one;       /* each call gets one event */
     size_t prefetch_bytes; /* read ahead, all partitions together. 0: 64 MiB */
+    /* Likewise, over a connection; at least batch_max. 0: as many as fit (EPH, EPC: 300 for each
+     * partition). */
+    size_t prefetch_events;
     int64_t receive_ms;    /* 0: 60,000 (EPH ReceiveTimeout, EPC maxWaitTime): with */
     bool invoke_when_idle; /* a call without events after so long without any */
     bool metrics; /* for weir_partition_lag; over a connection each event is some 150 bytes larger
@@ -117,6 +128,7 @@ struct weir_processor_options {
     /* Where a partition begins that has no checkpoint; NULL: at its earliest event. */
     void (*initial)(uint32_t partition, struct weir_position *out, void *user);
 
+    enum weir_strategy strategy;
     int64_t beat_ms;   /* 0: 1,000 (EPH RenewInterval 10 s, EPC update interval 10-30 s) */
     int64_t expire_ms; /* 0: 3 x beat_ms (EPH LeaseDuration 30 s, EPC expiry 60-180 s) */
     int64_t
@@ -132,6 +144,9 @@ struct weir_processor_options {
     /* Takes one poison event; other than 0: it is offered again. */
     int (*dead_letter)(struct weir_partition *, const struct weir_event *,
                        const struct weir_error *, void *user);
+    /* Or where they are sent, when that is NULL: as they are, with four properties more, what they
+     * failed with and where they were: weir-error, weir-hub, weir-partition, weir-sequence. */
+    struct weir_producer *dead_letters;
 
     int64_t handler_ms; /* a call may take so long; 0: as long as it likes. Then: */
     enum weir_overdue overdue;

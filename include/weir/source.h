@@ -29,10 +29,11 @@ struct weir_partition_tail {
 
 struct weir_stream_options {
     struct weir_position position;
-    int64_t epoch;     /* of the owner: a later owner's shuts out an earlier's */
-    const char *owner; /* for the texts of other readers' errors */
-    size_t bytes_max;  /* memory for what is read ahead */
-    bool metrics;      /* tail is wanted: over a connection it makes each event larger */
+    int64_t epoch;       /* of the owner: a later owner's shuts out an earlier's */
+    const char *owner;   /* for the texts of other readers' errors */
+    size_t bytes_max;    /* memory for what is read ahead */
+    uint32_t events_max; /* of these; 0: as many as fit */
+    bool metrics;        /* tail is wanted: over a connection it makes each event larger */
     void (*wake)(void *user, int over); /* as in struct weir_receiver_options; never NULL */
     void *user;
 };

@@ -291,6 +291,7 @@ static void ask_take(struct weir__control *c, uint32_t p, int64_t now_ms,
     if (r && r->owner[0])
         counted = weir__plan_abandoned(c, r, now_ms) ? &c->counts.takeovers : &c->counts.steals;
     ask_claim(c, p, &c->self, counted, now_ms, out);
+    c->take_due_ms = now_ms + c->options.take_gap_ms;
 }
 
 static bool ask_planned(struct weir__control *c, int64_t now_ms, struct weir__control_step *out)

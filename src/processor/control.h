@@ -45,6 +45,7 @@ struct weir__control_options {
     int64_t start_ms;    /* 2,000 */
     int64_t handover_ms; /* 10,000 */
     int64_t poll_ms;     /* 50 */
+    int64_t take_gap_ms; /* between two partitions that are claimed for us; 0: none */
     /* Wrong on purpose, for the simulator to be caught with. */
     bool sabotage_local_clock;  /* a member's death is judged by our own clock */
     bool sabotage_steal_unseen; /* the store's outage counts as everybody's death */

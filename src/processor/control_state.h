@@ -83,6 +83,7 @@ struct weir__control {
     int64_t unrest_ms;    /* since when they have not been settled */
     bool started;         /* settled once: partitions may be claimed */
     int64_t progress_ms;  /* when we were last given something */
+    int64_t take_due_ms;  /* when we may claim the next one for us */
 
     /* The driver's call that is under way; WAIT: none. */
     enum weir__control_do asked;

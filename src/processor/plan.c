@@ -111,7 +111,7 @@ static enum weir__act act_on_idle(const struct weir__control *c, const struct we
     if (c->leaving || c->me == WEIR__NOBODY || now_ms < part->paused_until_ms)
         return WEIR__ACT_NONE;
     if (ours) return WEIR__ACT_START;
-    if (part->target != c->me || !c->started) return WEIR__ACT_NONE;
+    if (part->target != c->me || !c->started || now_ms < c->take_due_ms) return WEIR__ACT_NONE;
     if (is_free(c, r, now_ms)) return WEIR__ACT_TAKE;
     return part->wanted && now_ms >= overdue_at(c, part) ? WEIR__ACT_TAKE : WEIR__ACT_NONE;
 }
@@ -172,6 +172,7 @@ static void expect(struct weir__control *c, uint32_t p, int64_t now_ms)
     bool living = coming && !gone && weir__roster_find(&c->roster, r->owner) != WEIR__NOBODY;
 
     look_at(c, part->paused_until_ms, now_ms);
+    if (part->state == WEIR__PART_IDLE && part->target == c->me) look_at(c, c->take_due_ms, now_ms);
     if (coming && !gone) look_at(c, weir__roster_dead_ms(&c->roster, r->owner) + 1, now_ms);
     if (living && !part->wanted) part->wanted_ms = now_ms;
     if (ours && part->wanted) c->progress_ms = now_ms;

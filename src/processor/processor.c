@@ -101,8 +101,11 @@ static int check_choices(const struct weir_processor_options *o, struct weir_err
     if (!o->handler.events) return weir__fail(err, WEIR_EINVAL, "there is no handler for events");
     if ((unsigned)o->failure > WEIR_GIVE_UP)
         return weir__fail(err, WEIR_EINVAL, "failure is none of enum weir_failure");
-    if (o->failure == WEIR_DEAD_LETTER && !o->dead_letter)
-        return weir__fail(err, WEIR_EINVAL, "WEIR_DEAD_LETTER without a dead_letter handler");
+    if (o->failure == WEIR_DEAD_LETTER && !o->dead_letter && !o->dead_letters)
+        return weir__fail(err, WEIR_EINVAL,
+                          "WEIR_DEAD_LETTER with neither dead_letter nor dead_letters");
+    if ((unsigned)o->strategy > WEIR_GREEDY)
+        return weir__fail(err, WEIR_EINVAL, "strategy is none of enum weir_strategy");
     if ((unsigned)o->overdue > WEIR_OVERDUE_ABORT)
         return weir__fail(err, WEIR_EINVAL, "overdue is none of enum weir_overdue");
     if (o->threads < -1 || o->threads > WEIR__THREADS_MAX)
@@ -111,6 +114,9 @@ static int check_choices(const struct weir_processor_options *o, struct weir_err
     if (o->batch_max > BATCH_MAX_MAX)
         return weir__fail(err, WEIR_EINVAL, "batch_max is %zu, the most is %d", o->batch_max,
                           BATCH_MAX_MAX);
+    if (o->prefetch_events != 0 && o->prefetch_events < (o->batch_max ? o->batch_max : BATCH_MAX))
+        return weir__fail(err, WEIR_EINVAL, "prefetch_events is %zu, less than batch_max",
+                          o->prefetch_events);
     if (o->prefetch_bytes != 0 && o->prefetch_bytes < STREAM_BYTES_MIN)
         return weir__fail(err, WEIR_EINVAL, "prefetch_bytes is %zu, the least is %zu",
                           o->prefetch_bytes, STREAM_BYTES_MIN);
@@ -189,6 +195,14 @@ static void take_scope(struct weir_processor *x, const struct weir_source *s)
 
 /* ---- start ---- */
 
+/* Of so many for all partitions, for one; 0: no limit. */
+static uint32_t divide_events(size_t events, uint32_t partitions)
+{
+    if (events == 0) return 0;
+    events /= partitions;
+    return events < 1 ? 1 : events < UINT32_MAX ? (uint32_t)events : UINT32_MAX;
+}
+
 static int make_control(struct weir_processor *x, uint64_t instance, uint32_t partitions,
                         struct weir_error *err)
 {
@@ -200,8 +214,9 @@ static int make_control(struct weir_processor *x, uint64_t instance, uint32_t pa
         .partitions = partitions,
         .beat_ms = o->beat_ms,
         .expire_ms = o->expire_ms,
-        .settle_ms = o->beat_ms * 3 / 10,
+        .settle_ms = o->strategy == WEIR_GREEDY ? 0 : o->beat_ms * 3 / 10,
         .start_ms = o->beat_ms * 2,
+        .take_gap_ms = o->strategy == WEIR_BALANCED ? o->beat_ms : 0,
         .handover_ms = o->handover_ms,
         .poll_ms = o->beat_ms < 20 ? 1 : o->beat_ms / 20,
     };
@@ -214,6 +229,7 @@ static int make_control(struct weir_processor *x, uint64_t instance, uint32_t pa
     x->stream_bytes = o->prefetch_bytes / partitions;
     if (x->stream_bytes < STREAM_BYTES_MIN) x->stream_bytes = STREAM_BYTES_MIN;
     if (x->stream_bytes > STREAM_BYTES_MAX) x->stream_bytes = STREAM_BYTES_MAX;
+    x->stream_events = divide_events(o->prefetch_events, partitions);
     return weir__control_new(&x->control, &c, err);
 }
 

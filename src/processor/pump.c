@@ -223,6 +223,7 @@ static enum weir__pump open_stream(struct weir_partition *p)
         .epoch = p->epoch,
         .owner = x->name,
         .bytes_max = x->stream_bytes,
+        .events_max = x->stream_events,
         .metrics = x->options.metrics,
         .wake = wake,
         .user = p,
@@ -318,15 +319,21 @@ static void pass_poison(struct weir_partition *p, bool dropped)
 static enum weir__pump bury(struct weir_partition *p)
 {
     const struct weir_processor_options *o = &p->processor->options;
+    struct weir_error err;
     int rc;
 
     if (o->failure == WEIR_DROP) {
         pass_poison(p, true);
         return WEIR__PUMP_AGAIN;
     }
-    enter(p);
-    rc = o->dead_letter(p, &p->hand.events[p->next], &p->why, o->user);
-    if (!leave(p)) return WEIR__PUMP_ABANDONED;
+    if (o->dead_letter) {
+        enter(p);
+        rc = o->dead_letter(p, &p->hand.events[p->next], &p->why, o->user);
+        if (!leave(p)) return WEIR__PUMP_ABANDONED;
+    } else {
+        rc = weir__letter_send(p, &p->hand.events[p->next], &p->why, &err);
+        if (rc != 0 && !tell(p, WEIR_HANDLING, &err)) return WEIR__PUMP_ABANDONED;
+    }
     if (rc == 0)
         pass_poison(p, false);
     else

@@ -4,6 +4,7 @@
  *   runner.c      threads, the ring of partitions that have something to do, start and stop
  *   driver.c      the store's calls, one at a time: control's steps, then marks
  *   pump.c        one partition's turn: its stream, its handler
+ *   letter.c      what becomes of a poison event
  *
  * There is one lock, the processor's. It is taken under locks of the source (by wake), so nothing of
  * source, store or program is called while it is held. A partition's own members belong to the
@@ -103,6 +104,7 @@ struct weir_processor {
     struct weir_source *source;
     struct weir_store *store;
     size_t stream_bytes;
+    uint32_t stream_events;
     uint32_t worker_count; /* 0: weir_processor_step does everything */
 
     /* The driver's own. */
@@ -156,6 +158,12 @@ enum weir__pump { WEIR__PUMP_AGAIN, WEIR__PUMP_WAIT, WEIR__PUMP_GONE, WEIR__PUMP
 
 /* One turn; *due_ms: when the next one is due without anything happening, after WAIT. */
 enum weir__pump weir__pump_turn(struct weir_partition *, int64_t *due_ms);
+
+/* ---- letter.c ---- */
+
+/* Sends a poison event to the hub of the dead letters, with why. */
+int weir__letter_send(struct weir_partition *, const struct weir_event *,
+                      const struct weir_error *why, struct weir_error *);
 
 /* ---- driver.c ---- */
 

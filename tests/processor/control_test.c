@@ -30,7 +30,7 @@ static struct place {
     char log[2048];
 } w;
 
-static void start(uint32_t partitions)
+static void start_paced(uint32_t partitions, int64_t settle_ms, int64_t take_gap_ms)
 {
     struct weir__control_options o = {.id = "a",
                                       .instance = 1,
@@ -38,12 +38,18 @@ static void start(uint32_t partitions)
                                       .partitions = partitions,
                                       .beat_ms = 1000,
                                       .expire_ms = 3000,
-                                      .settle_ms = 300,
+                                      .settle_ms = settle_ms,
                                       .start_ms = 2000,
                                       .handover_ms = 10000,
-                                      .poll_ms = 50};
+                                      .poll_ms = 50,
+                                      .take_gap_ms = take_gap_ms};
 
     assert_int_equal(weir__control_new(&w.control, &o, NULL), 0);
+}
+
+static void start(uint32_t partitions)
+{
+    start_paced(partitions, 300, 0);
 }
 
 static int set_up(void **state)
@@ -216,6 +222,26 @@ static void alone_takes_all_when_it_has_looked_around(void **state)
     expect("");
     pass(250, "");
     expect(ALL_STARTED);
+}
+
+static void greedy_does_not_look_around(void **state)
+{
+    (void)state;
+    start_paced(4, 0, 0);
+    pass(0, "");
+    expect(ALL_STARTED);
+}
+
+static void balanced_takes_one_in_a_beat(void **state)
+{
+    (void)state;
+    start_paced(4, 300, 1000);
+    pass(500, "");
+    expect("0>a +0 ");
+    pass(1000, "");
+    expect("1>a +1 ");
+    pass(1900, "");
+    expect("2>a +2 3>a +3 ");
 }
 
 static void idle_it_calls_twice_in_a_beat(void **state)
@@ -583,6 +609,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(alone_takes_all_when_it_has_looked_around),
+        TEST(greedy_does_not_look_around),
+        TEST(balanced_takes_one_in_a_beat),
         TEST(idle_it_calls_twice_in_a_beat),
         TEST(takes_its_former_partitions_back),
         TEST(does_nothing_while_its_name_lives),

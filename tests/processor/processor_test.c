@@ -1,4 +1,5 @@
 /* processor_test.c - one copy of a program: what its handlers see, and what they can do. */
+#define _GNU_SOURCE
 #include "processor/fleet.h"
 
 static void one_copy_reads_everything_in_order(void **state)
@@ -221,6 +222,54 @@ static void poison_goes_to_the_dead_letters(void **state)
     assert_given(f, 0, 0, 5, 3); /* twice with the others, once alone */
     assert_given(f, 0, 5, 6, 3);
     assert_given(f, 0, 10, 11, 1);
+    fleet_free(f);
+}
+
+/* The dead letter in hand has a property of this name; NULL: none. */
+static const struct weir_value *find_property(const struct weir_event *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->property_count; i++)
+        if (e->properties[i].name.len == strlen(name) &&
+            memcmp(e->properties[i].name.at, name, strlen(name)) == 0)
+            return &e->properties[i].value;
+    return NULL;
+}
+
+/* Or to a hub, where it says why it is there and whence. */
+static void poison_is_sent_to_a_hub(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct failing with = {.poison = 5};
+    struct copy a = {.act = fail_some, .with = &with};
+    struct weir_processor_options o = copy_options(&a);
+    struct weir_hub_options hub = {.size = sizeof hub, .partitions = 1};
+    struct weir_receiver *letters;
+    struct weir_received got;
+    const struct weir_value *value;
+
+    (void)state;
+    assert_ok(weir_hub_create(f->weir, "letters", &hub, &err));
+    assert_ok(weir_producer_open(&o.dead_letters, f->weir, "letters", NULL, &err));
+    assert_ok(weir_receiver_open(&letters, f->weir, "letters", 0, NULL, &err));
+    o.failure = WEIR_DEAD_LETTER;
+    o.attempts = 2;
+    publish(f, 0, 10);
+    copy_start_with(&a, f, &o);
+    assert_ok(weir_receiver_receive(letters, 10, PATIENCE_MS, &got, &err));
+    assert_int_equal(got.count, 1);
+    assert_memory_equal(got.events[0].body.at, "something happened", got.events[0].body.len);
+    assert_non_null(value = find_property(&got.events[0], "weir-sequence"));
+    assert_int_equal(value->integer, 5);
+    assert_non_null(value = find_property(&got.events[0], "weir-partition"));
+    assert_int_equal(value->integer, 0);
+    assert_non_null(value = find_property(&got.events[0], "weir-hub"));
+    assert_memory_equal(value->bytes.at, "h", value->bytes.len);
+    assert_non_null(value = find_property(&got.events[0], "weir-error"));
+    assert_non_null(memmem(value->bytes.at, value->bytes.len, "partition 0", 11));
+    fleet_await(f, f->next[0] == 10);
+    copy_stop(&a);
+    weir_receiver_close(letters);
+    assert_ok(weir_producer_close(o.dead_letters, PATIENCE_MS, &err));
     fleet_free(f);
 }
 
@@ -694,8 +743,10 @@ static void bad_options_are_named(void **state)
     REFUSED(threads, -2, "threads");
     REFUSED(batch_max, 100000, "batch_max");
     REFUSED(prefetch_bytes, 1, "prefetch_bytes");
+    REFUSED(prefetch_events, 300, "prefetch_events"); /* batch_max is 1,000 */
     REFUSED(failure, (enum weir_failure)9, "failure");
     REFUSED(failure, WEIR_DEAD_LETTER, "dead_letter");
+    REFUSED(strategy, (enum weir_strategy)9, "strategy");
     REFUSED(overdue, (enum weir_overdue)9, "overdue");
     REFUSED(name, "", "name");
     REFUSED(name, "a\nb", "control");
@@ -734,6 +785,7 @@ int main(void)
         cmocka_unit_test(the_same_events_are_tried_again),
         cmocka_unit_test(others_go_on_while_one_fails),
         cmocka_unit_test(poison_goes_to_the_dead_letters),
+        cmocka_unit_test(poison_is_sent_to_a_hub),
         cmocka_unit_test(poison_is_dropped_and_counted),
         cmocka_unit_test(who_gives_up_closes_with_an_error),
         cmocka_unit_test(an_open_that_fails_is_closed_again),
