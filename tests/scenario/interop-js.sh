@@ -1,6 +1,7 @@
 #!/bin/bash
 # Azure's own JavaScript client, unchanged, and rhea against weir serve: everything without TLS and
 # with it.
+# asan only
 set -eu
 
 . "$(dirname "$0")/node.bash"
