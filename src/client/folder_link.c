@@ -132,6 +132,7 @@ static int source_next(struct weir__source *s, struct weir__event *out, uint32_t
     struct weir__receiver_take take = {.events_max = max, .events = out};
     int rc = weir__receiver_pull(receiver_of(s), &take, deadline_ns, err);
 
+    if (rc == WEIR_ETIMEDOUT) weir__receiver_rest(receiver_of(s));
     *out_count = rc == 0 ? take.count : 0;
     *out_missed = take.missed;
     return rc;

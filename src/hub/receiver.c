@@ -326,6 +326,11 @@ int weir__receiver_next(struct weir__receiver *r, struct weir__receiver_take *ta
     return r->broken.code;
 }
 
+void weir__receiver_rest(struct weir__receiver *r)
+{
+    if (r->view_at == r->view_count && !r->has_ahead) weir__log_reader_rest(r->reader);
+}
+
 static bool take_cancel(struct weir__receiver *r)
 {
     bool canceled;

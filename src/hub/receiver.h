@@ -62,6 +62,9 @@ int weir__receiver_next(struct weir__receiver *, struct weir__receiver_take *, s
 int weir__receiver_pull(struct weir__receiver *, struct weir__receiver_take *, int64_t deadline_ns,
                         struct weir_error *);
 
+/* When nothing comes: gives back the memory of what it gave before. */
+void weir__receiver_rest(struct weir__receiver *);
+
 /* Makes the pull that waits now, or else the next one, return WEIR_ECANCELED, once. */
 void weir__receiver_cancel(struct weir__receiver *);
 

@@ -202,6 +202,10 @@ void weir__log_reader_close(struct weir__log_reader *);
 int weir__log_reader_next(struct weir__log_reader *, struct weir__log_view *out, uint32_t max,
                           uint32_t *out_count, uint64_t *out_missed, struct weir_error *);
 
+/* Gives the memory of the views back, until the next call needs it again: for one of many that wait
+ * at the end. The views are gone. */
+void weir__log_reader_rest(struct weir__log_reader *);
+
 /* After WEIR_ECORRUPT: the events that cannot be served, first to last. */
 void weir__log_reader_damage(const struct weir__log_reader *, uint64_t *out_first,
                              uint64_t *out_last);

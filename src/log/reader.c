@@ -67,6 +67,13 @@ void weir__log_reader_close(struct weir__log_reader *r)
     free(r);
 }
 
+void weir__log_reader_rest(struct weir__log_reader *r)
+{
+    free(r->buffer);
+    r->buffer = NULL;
+    r->cap = 0;
+}
+
 void weir__log_reader_damage(const struct weir__log_reader *r, uint64_t *out_first,
                              uint64_t *out_last)
 {
