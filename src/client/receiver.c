@@ -17,6 +17,8 @@ struct weir_receiver {
     uint32_t partition;
     bool damaged;  /* in front of events that cannot be read */
     bool measures; /* metrics are wanted */
+    bool expects;  /* the next event is this one, unless some have expired: */
+    uint64_t expected;
     struct weir_receiver_metrics metrics;
     struct weir__event *stored;
     struct weir_event *events;
@@ -103,6 +105,17 @@ static int decode(struct weir_receiver *r, uint32_t max, struct weir_received *o
     return 0;
 }
 
+/* A hub's sequence numbers have no gaps, so what expired is seen on every way to it, whether or not
+ * somebody there says so. */
+static void expect(struct weir_receiver *r, struct weir_received *got)
+{
+    uint64_t first = got->events[0].sequence;
+
+    if (r->expects && first > r->expected) got->missed = first - r->expected;
+    r->expects = true;
+    r->expected = got->events[got->count - 1].sequence + 1;
+}
+
 int weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_ms,
                           struct weir_received *out, struct weir_error *err)
 {
@@ -114,6 +127,7 @@ int weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_m
     if (rc == 0) rc = make_room(r, want, err);
     if (rc == 0) rc = pull(r, want, timeout_ms, &out->missed, err);
     if (rc == 0) rc = decode(r, want, out, err);
+    if (rc == 0) expect(r, out);
     if (rc == 0 && r->measures)
         r->source->ops->measure(r->source, &r->stored[r->given - 1], &r->metrics);
     return rc;
@@ -134,7 +148,7 @@ int weir_receiver_skip(struct weir_receiver *r, uint64_t *out_first, uint64_t *o
 
     if (!r->damaged) return weir__fail(err, WEIR_EINVAL, "there is no damage to skip here");
     r->source->ops->skip(r->source, &first, &last);
-    r->damaged = false;
+    r->damaged = r->expects = false;
     if (out_first) *out_first = first;
     if (out_last) *out_last = last;
     return 0;
@@ -186,6 +200,8 @@ int weir_receiver_open(struct weir_receiver **out, struct weir *w, const char *h
     r->weir = w;
     r->partition = partition;
     r->measures = o.metrics;
+    r->expects = o.position.from == WEIR_FROM_SEQUENCE && o.position.value >= 0;
+    r->expected = (uint64_t)o.position.value + o.position.after;
     weir__arena_init(&r->arena, DECODED_BYTES_MAX);
     rc = w->backend->ops->open_source(w->backend, hub, partition, &o, &r->source, err);
     if (rc != 0) {
