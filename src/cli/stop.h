@@ -1,8 +1,8 @@
 /* stop.h - Ctrl-C and SIGTERM as an orderly end.
  *
- * A thread waits for the signals, so no code runs inside a handler. The first one is noted; the
- * second ends the process at once, for whoever cannot wait. Start it before any other thread, so
- * that they inherit the blocked signals. */
+ * A thread waits for the signals, so no code runs inside a handler. The first one is noted; a
+ * second, unless it comes in the same moment, ends the process at once, for whoever cannot wait.
+ * Start it before any other thread, so that they inherit the blocked signals. */
 #ifndef WEIR_CLI_STOP_H
 #define WEIR_CLI_STOP_H
 

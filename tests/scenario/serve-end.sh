@@ -35,6 +35,7 @@ head -c 8 <&9 >/dev/null # it has begun to speak with us
 kill -INT "$server"
 head -c 1 <&9 >/dev/null # and now it has taken its leave: the first signal was heard
 kill -0 "$server" || fail "it did not wait for its client"
+sleep 0.3 # what comes in the same moment is the same one
 kill -INT "$server"
 code=0
 wait "$server" || code=$?
