@@ -10,6 +10,8 @@
 #include "cli/json.h"
 #include "cli/when.h"
 
+#define NOT_UNDERSTOOD "the record cannot be understood"
+
 struct checkpoint_options {
     struct weir__common common;
     const char *store;
@@ -53,12 +55,26 @@ static const struct weir__args_row delete_rows[] = {
     {0},
 };
 
+static int end(int rc, const struct weir_error *err, const char *command)
+{
+    if (rc == 0) return WEIR__EXIT_OK;
+    return weir__exit_advise(rc, err, weir__group_advice(rc), "%s", command);
+}
+
 /* ---- list ---- */
 
 static void show(const struct weir_record *r, bool json)
 {
     char when[WEIR__WHEN_BYTES];
 
+    if (r->rc != 0) {
+        if (json)
+            printf("{\"partition\":\"%" PRIu32 "\",\"error\":\"" NOT_UNDERSTOOD "\"}\n",
+                   r->partition);
+        else
+            printf("%9" PRIu32 " (" NOT_UNDERSTOOD ")\n", r->partition);
+        return;
+    }
     weir__when_text(r->modified_ms, when);
     if (!json) {
         printf("%9" PRIu32 " %12" PRIu64 " %20s %s %s\n", r->partition, r->sequence,
@@ -85,12 +101,13 @@ static int list(struct weir__group_place *g, const struct checkpoint_options *o)
     struct weir_error err;
     int rc = g->store->ops->read(g->store, &g->scope, &view, &err);
 
+    if (rc == 0 && view.record_count == 0) rc = weir__group_check(g, &err);
     if (rc == 0 && !o->json)
         printf("%9s %12s %20s %-24s %s\n", "partition", "sequence", "offset", "modified", "owner");
     for (size_t i = 0; rc == 0 && i < view.record_count; i++)
-        if (view.records[i].rc == 0 && view.records[i].marked) show(&view.records[i], o->json);
+        if (view.records[i].rc != 0 || view.records[i].marked) show(&view.records[i], o->json);
     weir_view_free(&view);
-    return rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "checkpoint list");
+    return end(rc, &err, "checkpoint list");
 }
 
 /* ---- set and delete ---- */
@@ -128,7 +145,7 @@ static int set(struct weir__group_place *g, const struct checkpoint_options *o)
                                 "event %" PRIu64 " does not exist yet: the last one is %" PRId64,
                                 mark.sequence, (int64_t)info.next_sequence - 1);
     if (rc == 0) rc = g->store->ops->set(g->store, &g->scope, mark.partition, &mark, &err);
-    return rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "checkpoint set");
+    return end(rc, &err, "checkpoint set");
 }
 
 static int delete (struct weir__group_place *g, const struct checkpoint_options *o)
@@ -142,7 +159,7 @@ static int delete (struct weir__group_place *g, const struct checkpoint_options 
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         if (o->all || i == o->partition.value)
             rc = g->store->ops->set(g->store, &g->scope, i, NULL, &err);
-    return rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "checkpoint delete");
+    return end(rc, &err, "checkpoint delete");
 }
 
 /* ---- commands ---- */
@@ -165,7 +182,8 @@ static int run(const struct weir__command *self, int argc, char **argv)
         if (o.partition.given == o.all)
             return weir__exit_usage(self->name, "either --partition or --all is needed");
     }
-    code = weir__group_open(&g, self, &o.common, o.common.word[0], o.store);
+    /* What is left of a group that was deleted can be seen and deleted. */
+    code = weir__group_open(&g, self, &o.common, o.common.word[0], o.store, act == set);
     if (code != 0) return code;
     return weir__exit_printed(weir__group_close(&g, act(&g, &o)));
 }

@@ -34,22 +34,41 @@ static const struct ending *ending_of(int code)
     return &other;
 }
 
-int weir__exit_error(int rc, const struct weir_error *err, const char *what, ...)
+static void print_error(int rc, const struct weir_error *err, const char *advice, const char *what,
+                        va_list args)
 {
-    const struct ending *end = ending_of(rc);
     const char *why = err && err->code == rc ? err->text : weir_error_text(rc);
     size_t len = strlen(why);
-    va_list args;
 
     while (len > 0 && why[len - 1] == '.') len--; /* the advice follows */
     fflush(stdout);
     fputs("weir: ", stderr);
-    va_start(args, what);
     vfprintf(stderr, what, args);
-    va_end(args);
     fprintf(stderr, ": %.*s", (int)len, why);
-    if (end->advice) fprintf(stderr, "; %s", end->advice);
+    if (advice) fprintf(stderr, "; %s", advice);
     fputc('\n', stderr);
+}
+
+int weir__exit_error(int rc, const struct weir_error *err, const char *what, ...)
+{
+    const struct ending *end = ending_of(rc);
+    va_list args;
+
+    va_start(args, what);
+    print_error(rc, err, end->advice, what, args);
+    va_end(args);
+    return (int)end->exit;
+}
+
+int weir__exit_advise(int rc, const struct weir_error *err, const char *advice, const char *what,
+                      ...)
+{
+    const struct ending *end = ending_of(rc);
+    va_list args;
+
+    va_start(args, what);
+    print_error(rc, err, advice ? advice : end->advice, what, args);
+    va_end(args);
     return (int)end->exit;
 }
 

@@ -19,6 +19,10 @@ enum weir__exit {
 __attribute__((format(printf, 3, 4))) int weir__exit_error(int rc, const struct weir_error *err,
                                                            const char *what, ...);
 
+/* The same with advice of the command's own; NULL: the usual one. */
+__attribute__((format(printf, 4, 5))) int
+weir__exit_advise(int rc, const struct weir_error *err, const char *advice, const char *what, ...);
+
 /* Prints what is wrong with the command line and returns WEIR__EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int weir__exit_usage(const char *command, const char *why,
                                                            ...);

@@ -55,12 +55,34 @@ static int open_store(struct weir__group_place *g, const struct weir__command *s
         return weir__exit_usage(self->name, "the folder's path is too long");
     rc = weir__cli_store_open(&g->store, url ? url : path, &err);
     if (rc == WEIR_EINVAL) return weir__exit_usage(self->name, "--store: %s", err.text);
-    return rc == 0 && g->store ? 0
-                               : weir__exit_error(rc, &err, "%s: opening the store", self->name);
+    if (rc == 0) return 0;
+    return weir__exit_advise(rc, &err, "--store names another", "%s", self->name);
+}
+
+const char *weir__group_advice(int rc)
+{
+    switch (rc) {
+    case WEIR_ENOTFOUND: return "'weir hub list' and 'weir hub show' show what is there";
+    case WEIR_EDENIED: return "'weir key add --rights listen' makes a key that may";
+    case WEIR_EEXIST: return "choose another --name";
+    case WEIR_EUNREACHABLE:
+    case WEIR_ETIMEDOUT: return "see that it runs and can be reached from here";
+    default: return NULL;
+    }
+}
+
+int weir__group_check(struct weir__group_place *g, struct weir_error *err)
+{
+    struct weir_source *source;
+    int rc = weir_source_hub(&source, g->home.weir, g->hub, g->group, err);
+
+    weir_source_close(source);
+    return rc;
 }
 
 int weir__group_open(struct weir__group_place *g, const struct weir__command *self,
-                     const struct weir__common *common, const char *what, const char *store_url)
+                     const struct weir__common *common, const char *what, const char *store_url,
+                     bool must_be)
 {
     struct weir_error err;
     int code, rc;
@@ -71,7 +93,8 @@ int weir__group_open(struct weir__group_place *g, const struct weir__command *se
     code = weir__home_reach(&g->home, self, common, WEIR__HOME_EVENTS);
     if (code != 0) return code;
     rc = weir_space(g->home.weir, g->space, &err);
-    if (rc != 0) code = weir__exit_error(rc, &err, "%s", self->name);
+    if (rc == 0 && must_be) rc = weir__group_check(g, &err);
+    if (rc != 0) code = weir__exit_advise(rc, &err, weir__group_advice(rc), "%s", self->name);
     if (code == 0) code = open_store(g, self, common, store_url);
     return code == 0 ? 0 : weir__group_close(g, code);
 }
@@ -271,7 +294,8 @@ static int describe(struct weir__group_place *g, const struct describe_options *
         (o->json ? show_json : show_text)(&row);
     }
     weir_view_free(&view);
-    return rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "group describe");
+    if (rc == 0) return WEIR__EXIT_OK;
+    return weir__exit_advise(rc, &err, weir__group_advice(rc), "group describe");
 }
 
 static int run_describe(const struct weir__command *self, int argc, char **argv)
@@ -281,7 +305,7 @@ static int run_describe(const struct weir__command *self, int argc, char **argv)
     int code;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
-    code = weir__group_open(&g, self, &o.common, o.common.word[0], o.store);
+    code = weir__group_open(&g, self, &o.common, o.common.word[0], o.store, true);
     if (code != 0) return code;
     return weir__exit_printed(weir__group_close(&g, describe(&g, &o)));
 }

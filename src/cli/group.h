@@ -16,9 +16,17 @@ struct weir__group_place {
 };
 
 /* Opens the place, and the store by its URL; NULL: the file in the folder, when it is one. `what` is
- * HUB or HUB/GROUP. On failure says why and returns an exit code. */
+ * HUB or HUB/GROUP; when it must be there, that is seen to before a store is made. On failure says
+ * why and returns an exit code. */
 int weir__group_open(struct weir__group_place *, const struct weir__command *,
-                     const struct weir__common *, const char *what, const char *store_url);
+                     const struct weir__common *, const char *what, const char *store_url,
+                     bool must_be);
+
+/* Whether the group is there: a name that was mistyped is not one without members. */
+int weir__group_check(struct weir__group_place *, struct weir_error *);
+
+/* What to do about an error of hub, group or store; NULL: nothing of its own. */
+const char *weir__group_advice(int rc);
 
 /* Closes both; code is how the command ended so far. Returns how it ends. */
 int weir__group_close(struct weir__group_place *, int code);

@@ -213,7 +213,8 @@ static int process(struct weir__group_place *g, const struct process_options *o)
     weir_source_close(source);
     weir__stop_end(stop);
     weir__mutex_fini(&x.lock);
-    return rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "process");
+    if (rc == 0) return WEIR__EXIT_OK;
+    return weir__exit_advise(rc, &err, weir__group_advice(rc), "process");
 }
 
 static int run_process(const struct weir__command *self, int argc, char **argv)
@@ -229,7 +230,7 @@ static int run_process(const struct weir__command *self, int argc, char **argv)
     if (snprintf(what, sizeof what, "%s%s%s", o.common.word[0], o.group ? "/" : "",
                  o.group ? o.group : "") >= (int)sizeof what)
         return weir__exit_usage(self->name, "the names are too long");
-    code = weir__group_open(&g, self, &o.common, what, o.store);
+    code = weir__group_open(&g, self, &o.common, what, o.store, true);
     if (code != 0) return code;
     return weir__exit_printed(weir__group_close(&g, process(&g, &o)));
 }
