@@ -2,7 +2,7 @@
 #
 #   weir_room(NAME rooms... [WITHOUT files...])
 #                               a room: the library weir_NAME from the *.c of its folder
-#   weir_backend(NAME SOURCE libraries...)
+#   weir_backend(NAME SOURCES libraries...)
 #                               a backend that libweir does not carry: libweir-NAME.a and .so
 #   weir_program(NAME rooms...) a program from the *.c of its folder
 #   weir_library(rooms...)      libweir.a and libweir.so from these rooms
@@ -101,11 +101,11 @@ function(weir_room NAME)
 endfunction()
 
 # The archive needs libweir.a behind it; the shared library carries what it uses of it, unseen.
-function(weir_backend NAME SOURCE)
+function(weir_backend NAME SOURCES)
     set(script ${PROJECT_SOURCE_DIR}/cmake/backend.map)
 
-    add_library(weir_${NAME} STATIC ${SOURCE})
-    add_library(weir_${NAME}_shared SHARED ${SOURCE})
+    add_library(weir_${NAME} STATIC ${SOURCES})
+    add_library(weir_${NAME}_shared SHARED ${SOURCES})
     set_target_properties(weir_${NAME}_shared PROPERTIES VERSION ${PROJECT_VERSION}
                           SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${script})
     target_link_options(weir_${NAME}_shared PRIVATE -Wl,--version-script=${script},--as-needed)

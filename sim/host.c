@@ -234,7 +234,7 @@ static bool send_marks(struct world *w, struct host *h)
     for (uint32_t p = 0; p < w->partitions; p++) {
         struct pump *pump = &h->pumps[p];
         if (!pump->started ||
-            !weir__checkpoint_take(&pump->checkpoint, &call->marks[call->mark_count]))
+            !weir__checkpoint_take(&pump->checkpoint, ++h->turns, &call->marks[call->mark_count]))
             continue;
         call->opens[call->mark_count++] = pump->open;
     }

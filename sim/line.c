@@ -56,11 +56,11 @@ static uint32_t index_of(const struct world *w, const struct host *h)
     return (uint32_t)(h - w->hosts);
 }
 
-/* Neither reads nor marks come late: a read that nobody waits for is not written down, and marks are
- * one row of calls in which the stores keep the order. */
+/* A read that nobody waits for is not written down, and a leave is the last call of its host. */
 static bool may_be_late(const struct call *call)
 {
-    return call->what == WEIR__CONTROL_BEAT || call->what == WEIR__CONTROL_CLAIM;
+    return call->what == WEIR__CONTROL_BEAT || call->what == WEIR__CONTROL_CLAIM ||
+           call->what == WEIR__CONTROL_WAIT;
 }
 
 static void send_late(struct world *w, struct host *h)

@@ -63,7 +63,7 @@ void weir__oracle_claimed(struct world *w, const struct call *call)
                       ", epoch %" PRId64,
                       r->partition, t->owner, call->member.instance, r->instance, r->epoch);
     w->claims++;
-    if (r->epoch != t->epoch + (r->owner[0] != '\0'))
+    if (r->epoch != t->epoch + (r->owner[0] != '\0' && r->instance != t->owner))
         weir__world_violate(w, "epoch of %u is %" PRId64 " behind %" PRId64, r->partition, r->epoch,
                             t->epoch);
     if (had && call->member.instance != t->owner && is_able(w, had) && !overdue &&

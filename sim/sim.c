@@ -89,6 +89,7 @@ static void init_world(struct world *w, const struct weir__sim_options *o,
     assert(w->partitions <= WEIR__SIM_PARTITIONS_MAX);
     w->store = weir__simstore_new(w->partitions);
     w->store->fence_off = o->sabotage == WEIR__SIM_FENCE_OFF;
+    w->store->turns_off = o->sabotage == WEIR__SIM_TURNS_OFF;
     w->clock_ms = w->store_skew_ms = weir__world_roll(w, 0, INT64_C(1) << 40);
     w->skew_ms = weir__chance_one_in(&w->chance, 2) ? 2 * EXPIRE_MS : 7200000;
 }

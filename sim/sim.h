@@ -29,6 +29,7 @@ enum weir__sim_sabotage {
     WEIR__SIM_FENCE_OFF,    /* the store takes marks from anybody */
     WEIR__SIM_LOCAL_CLOCK,  /* a member's death is judged by the host's clock */
     WEIR__SIM_STEAL_UNSEEN, /* the store's outage counts as everybody's death */
+    WEIR__SIM_TURNS_OFF,    /* the store takes an owner's marks in any order */
     WEIR__SIM_SABOTAGES
 };
 

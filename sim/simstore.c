@@ -41,6 +41,13 @@ static void forget_members(struct weir__simstore *s)
     s->member_count = kept;
 }
 
+static bool has_left(const struct weir__simstore *s, uint64_t instance)
+{
+    for (size_t i = 0; i < s->left_count && i < WEIR__SIMSTORE_LEFT; i++)
+        if (s->left[i] == instance) return true;
+    return false;
+}
+
 static int beat(struct weir_store *store, const struct weir_scope *scope,
                 const struct weir_member *m, struct weir_error *err)
 {
@@ -50,6 +57,7 @@ static int beat(struct weir_store *store, const struct weir_scope *scope,
     (void)scope;
     forget_members(s);
     there = find_member(s, m->id);
+    if (has_left(s, m->instance)) return weir__fail(err, WEIR_EFENCED, "'%s' has left", m->id);
     if (there && there->instance != m->instance && silence_of(s, there) <= there->expire_ms)
         return weir__fail(err, WEIR_EEXIST, "'%s' is alive", m->id);
     if (!there) {
@@ -72,7 +80,10 @@ static int leave(struct weir_store *store, const struct weir_scope *scope,
     struct weir_member *there = find_member(s, m->id);
 
     (void)scope, (void)err;
-    if (there && there->instance == m->instance) *there = s->members[--s->member_count];
+    if (there && there->instance == m->instance) {
+        s->left[s->left_count++ % WEIR__SIMSTORE_LEFT] = m->instance;
+        *there = s->members[--s->member_count];
+    }
     return 0;
 }
 
@@ -117,18 +128,32 @@ static int claim(struct weir_store *store, const struct weir_scope *scope,
 {
     struct weir__simstore *s = simstore_of(store);
     struct weir_record *r = &s->records[expected->partition];
+    bool renewal;
 
     (void)scope;
     if (r->rc != 0 || strcmp(r->version, expected->version) != 0)
         return weir__fail(err, WEIR_EFENCED, "partition %" PRIu32 " was changed", r->partition);
+    renewal = owner[0] && r->instance == instance && strcmp(r->owner, owner) == 0;
     s->change++;
-    if (owner[0]) r->epoch++;
+    if (!renewal) r->acquired_ms = s->now_ms;
+    if (!renewal && owner[0]) r->epoch++;
     snprintf(r->owner, sizeof r->owner, "%s", owner);
     r->instance = instance;
-    r->acquired_ms = r->modified_ms = s->now_ms;
+    r->modified_ms = s->now_ms;
     snprintf(r->version, sizeof r->version, "%" PRIu64, s->change);
     *out = *r;
     return 0;
+}
+
+/* Whether a mark is its owner's, and not behind one that this owner has sent later. */
+static bool holds(const struct weir__simstore *s, const char *owner, const struct weir_mark *m)
+{
+    const struct weir_record *r = &s->records[m->partition];
+    const struct weir__simstore_turn *last = &s->turns[m->partition];
+    bool late = m->turn <= (last->epoch == m->epoch ? last->turn : 0);
+
+    return r->rc == 0 && owner[0] && strcmp(r->owner, owner) == 0 && r->epoch == m->epoch &&
+           r->rewinds == m->rewinds && (!late || s->turns_off);
 }
 
 static int mark(struct weir_store *store, const struct weir_scope *scope, const char *owner,
@@ -140,10 +165,9 @@ static int mark(struct weir_store *store, const struct weir_scope *scope, const 
     for (size_t i = 0; i < count; i++) {
         struct weir_mark *m = &marks[i];
         struct weir_record *r = &s->records[m->partition];
-        bool holds = r->rc == 0 && strcmp(r->owner, owner) == 0 && r->epoch == m->epoch &&
-                     r->rewinds == m->rewinds;
-        m->rc = holds || s->fence_off ? 0 : WEIR_EFENCED;
+        m->rc = holds(s, owner, m) || s->fence_off ? 0 : WEIR_EFENCED;
         if (m->rc != 0) continue;
+        s->turns[m->partition] = (struct weir__simstore_turn){m->epoch, m->turn};
         r->marked = true;
         r->sequence = m->sequence;
         memcpy(r->offset, m->offset, sizeof r->offset);
@@ -175,6 +199,7 @@ static void close_store(struct weir_store *store)
 
     free(s->members);
     free(s->records);
+    free(s->turns);
     free(s);
 }
 
@@ -196,7 +221,8 @@ struct weir__simstore *weir__simstore_new(uint32_t partitions)
     s->change = 1;
     s->partitions = partitions;
     s->records = calloc(partitions, sizeof *s->records);
-    assert(s->records);
+    s->turns = calloc(partitions, sizeof *s->turns);
+    assert(s->records && s->turns);
     for (uint32_t p = 0; p < partitions; p++) s->records[p].partition = p;
     return s;
 }

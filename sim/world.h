@@ -81,9 +81,10 @@ struct host {
     int64_t leave_by_ms;
 
     struct call call;
-    bool busy;     /* with the call */
-    bool answered; /* its answer is here */
-    bool to_mark;  /* there may be marks to be sent */
+    bool busy;      /* with the call */
+    bool answered;  /* its answer is here */
+    bool to_mark;   /* there may be marks to be sent */
+    uint64_t turns; /* marks that were ever sent */
     int64_t wake_ms;
     uint64_t control_calls;
     struct pump pumps[WEIR__SIM_PARTITIONS_MAX];

@@ -49,16 +49,20 @@ struct weir_member {
     int64_t beat_ms;   /* the store's time of its last beat; given by the store */
 };
 
-/* One partition. What it says of owners and what it says of checkpoints change independently. */
+/* One partition. What it says of owners and what it says of checkpoints change independently.
+ *
+ * An owner whose instance is 0 is foreign: a copy of a program that is built on another library and
+ * shares the partitions by the records alone. It has no member; it lives as long as it renews its
+ * records, and looks at modified_ms of ours. */
 struct weir_record {
     uint32_t partition;
     int rc; /* WEIR_ECORRUPT: it is there and cannot be understood; nothing else is set. Else 0 */
 
     char owner[WEIR_OWNER_BYTES]; /* "": nobody */
-    uint64_t instance;            /* which start of the owner */
+    uint64_t instance;            /* which start of the owner; 0: a foreign one, see above */
     int64_t epoch;                /* grows by one with each new owner; 0: there was none yet */
     int64_t acquired_ms;          /* since when it is this owner's */
-    int64_t modified_ms;          /* last written by anybody */
+    int64_t modified_ms;          /* last written by anybody; of a foreign one: last renewed */
     char version[WEIR_STORE_VERSION_BYTES]; /* of its owner; "": there is no record yet */
 
     bool marked;                         /* there is a checkpoint: */
@@ -85,9 +89,11 @@ struct weir_mark {
     uint32_t partition;
     int64_t epoch;    /* the owner's, as it was claimed */
     uint64_t rewinds; /* of the record the owner started from */
+    uint64_t turn;    /* from 1, more with each mark of this owner and epoch, the repeated too */
     char offset[WEIR_OFFSET_TEXT_BYTES];
     uint64_t sequence;
-    int rc; /* out: 0, or WEIR_EFENCED: owner, epoch or rewinds are not these any more */
+    int rc; /* out: 0, or WEIR_EFENCED: owner, epoch or rewinds are not these any more, or a later
+               turn came before it: a call that was given up may still be under way */
 };
 
 struct weir_store;
@@ -96,7 +102,8 @@ struct weir_store_ops {
     int version; /* WEIR_STORE_VERSION */
 
     /* Says that a member lives, and makes it when it is new. WEIR_EEXIST: another instance of that
-     * id is alive by its own expire_ms; the text says when it was last heard of. */
+     * id is alive by its own expire_ms; the text says when it was last heard of. WEIR_EFENCED: this
+     * very instance has left; it is a call that comes late. */
     int (*beat)(struct weir_store *, const struct weir_scope *, const struct weir_member *,
                 struct weir_error *);
 
@@ -109,8 +116,9 @@ struct weir_store_ops {
                 struct weir_error *);
 
     /* Gives a partition to an owner, who need not be the caller, with the next epoch; or to nobody
-     * ("", 0), with the epoch it has. *out is the record as it is then; it may be *expected itself.
-     * WEIR_EFENCED: the record is not at the expected version any more, and nothing changed. */
+     * ("", 0), or to whom it has already (a renewal), with the epoch it has. *out is the record as
+     * it is then; it may be *expected itself. WEIR_EFENCED: the record is not at the expected
+     * version any more, or cannot be understood, and nothing changed. */
     int (*claim)(struct weir_store *, const struct weir_scope *, const struct weir_record *expected,
                  const char *owner, uint64_t instance, struct weir_record *out,
                  struct weir_error *);
@@ -122,8 +130,8 @@ struct weir_store_ops {
                 struct weir_mark *marks, size_t count, struct weir_error *);
 
     /* Sets a checkpoint by hand, or removes it when mark is NULL; epoch and rewinds of the mark are
-     * not looked at. The record's own rewinds grows by one, so marks under way are refused. Makes
-     * the record when there is none. */
+     * not looked at, nor its turn. The record's own rewinds grows by one, so marks under way are
+     * refused. Makes the record when there is none, and anew when it cannot be understood. */
     int (*set)(struct weir_store *, const struct weir_scope *, uint32_t partition,
                const struct weir_mark *mark, struct weir_error *);
 

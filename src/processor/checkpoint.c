@@ -159,7 +159,7 @@ bool weir__checkpoint_dirty(const struct weir__checkpoint *c)
     return !c->busy && !c->fenced && c->stored_number != c->mark_number;
 }
 
-bool weir__checkpoint_take(struct weir__checkpoint *c, struct weir_mark *out)
+bool weir__checkpoint_take(struct weir__checkpoint *c, uint64_t turn, struct weir_mark *out)
 {
     if (!weir__checkpoint_dirty(c)) return false;
     c->busy = true;
@@ -169,6 +169,7 @@ bool weir__checkpoint_take(struct weir__checkpoint *c, struct weir_mark *out)
         .partition = c->partition,
         .epoch = c->epoch,
         .rewinds = c->rewinds,
+        .turn = turn,
         .sequence = c->writing.sequence,
     };
     memcpy(out->offset, c->writing.offset, sizeof out->offset);

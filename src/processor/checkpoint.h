@@ -94,8 +94,10 @@ int weir__checkpoint_rewind(struct weir__checkpoint *, uint64_t sequence, struct
 /* Whether there is a mark to be written and none on its way. */
 bool weir__checkpoint_dirty(const struct weir__checkpoint *);
 
-/* The next mark to be written; false: there is none, or one is on its way. */
-bool weir__checkpoint_take(struct weir__checkpoint *, struct weir_mark *out);
+/* The next mark to be written; false: there is none, or one is on its way. `turn` is to be greater
+ * than that of every mark that this copy has sent of the partition, those that were not answered and
+ * those of an earlier opening too: by it the store refuses what comes late. */
+bool weir__checkpoint_take(struct weir__checkpoint *, uint64_t turn, struct weir_mark *out);
 
 /* What became of it: 0, WEIR_EFENCED (nothing more will be written), or it could not be written and
  * is taken again, unless there is a newer one. */

@@ -1,9 +1,11 @@
 /* driver.c - what is between the control and the store.
  *
  * One step does at most one call of the store. Steps of the control and writes of marks take turns,
- * so that neither many claims nor many marks keep a beat waiting for longer than one call. Marks are
- * gathered for a moment and written together, at once when somebody waits for them, and not at all
- * while the store does not answer the control. */
+ * so that neither many claims nor many marks keep a beat waiting for longer than one call. Marks
+ * are gathered for a moment and written together, at once when somebody waits for them, and not at
+ * all while the store does not answer the control. Each that is sent has a turn of its own, also
+ * when it is sent again: the first try may still be on its way, and must not come behind the
+ * second. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +58,7 @@ static size_t take_marks(struct weir_processor *x)
         struct weir_partition *p = x->slots[i].live;
         if (!p || !weir__checkpoint_dirty(&p->checkpoint)) continue;
         more = count == WEIR__MARKS_MAX;
-        if (!more) weir__checkpoint_take(&p->checkpoint, &x->marks[count++]);
+        if (!more) weir__checkpoint_take(&p->checkpoint, ++x->turns, &x->marks[count++]);
     }
     x->marks_wanted = more;
     x->marks_urgent = x->marks_urgent && more;

@@ -119,6 +119,7 @@ struct weir_processor {
     int64_t leave_ms;        /* not later than then */
     bool left;               /* the control was told to */
     struct weir_mark *marks;
+    uint64_t turns; /* marks ever sent: what is opened again in one epoch goes on with them */
 
     struct weir__mutex lock; /* guards what follows, and see above */
     struct weir__cond ready; /* for workers */

@@ -281,7 +281,11 @@ static void refusals_have_names(void **state)
     run_sql("UPDATE weir.format SET version = 7");
     assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format 7"));
-    run_sql("UPDATE weir.format SET version = 1");
+    run_sql("UPDATE weir.format SET version = 1"); /* before records had turns */
+    assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
+    assert_non_null(strstr(err.text, "format 1"));
+    assert_non_null(strstr(err.text, "use another database"));
+    run_sql("UPDATE weir.format SET version = 2");
     assert_ok(rc_with(w, server.url));
 }
 

@@ -1,5 +1,5 @@
-/* store_sql_suite.h - what a store owes that lies in a database: it is shared by processes, and others
- * can write into its tables. Beside store_suite.h; the backend's test gives store_sql. */
+/* store_sql_suite.h - what a store owes that lies in a database: it is shared by processes, and
+ * others can write into its tables. Beside store_suite.h; the backend's test gives store_sql. */
 #ifndef WEIR_TESTS_CONTRACT_STORE_SQL_SUITE_H
 #define WEIR_TESTS_CONTRACT_STORE_SQL_SUITE_H
 
@@ -15,35 +15,118 @@ static void store_sql(const char *sql);
 
 /* ---- what somebody else wrote ---- */
 
+/* Each makes a record that is "a"'s first one unreadable, and readable again. */
+static const struct damage {
+    const char *column, *bad, *good;
+} damages[] = {
+    {"epoch", "-1", "1"},
+    {"owner", "'" LONG_TEXT LONG_TEXT LONG_TEXT "'", "'a'"},
+    {"marked", "2", "0"},
+    {"version", "0", "acquired_ms"},
+    {"mark_offset", "'" LONG_TEXT "'", "''"},
+    {"acquired_ms", "-1", "modified_ms"},
+    {"modified_ms", "9223372036854775807", "acquired_ms"},
+    {"rewinds", "-1", "0"},
+    {"turn", "-1", "0"},
+};
+#define DAMAGES (sizeof damages / sizeof damages[0])
+
+static void write_column(uint32_t partition, const char *column, const char *value)
+{
+    char sql[512];
+
+    snprintf(sql, sizeof sql, "UPDATE %%srecord SET %s = %s WHERE partition = %" PRIu32, column,
+             value, partition);
+    store_sql(sql);
+}
+
 static void one_bad_record_is_one_bad_record(void **state)
 {
-    static const char *const garbage[] = {
-        "UPDATE %srecord SET epoch = -1 WHERE partition = 501",
-        "UPDATE %srecord SET owner = '" LONG_TEXT LONG_TEXT LONG_TEXT "' WHERE partition = 502",
-        "UPDATE %srecord SET marked = 2 WHERE partition = 503",
-        "UPDATE %srecord SET version = 0 WHERE partition = 504",
-        "UPDATE %srecord SET mark_offset = '" LONG_TEXT "' WHERE partition = 505",
-        "UPDATE %srecord SET modified_ms = 9223372036854775807 WHERE partition = 506",
-    };
-    size_t bad = sizeof garbage / sizeof garbage[0];
     struct world *w = *state;
     struct weir_record r = {0}, none = {.partition = 501};
 
-    for (uint32_t p = 500; p <= 507; p++) r = claim_first(w, p, "a");
-    for (size_t i = 0; i < bad; i++) store_sql(garbage[i]);
-    for (uint32_t p = 501; p < 501 + bad; p++) {
+    for (uint32_t p = 500; p <= 501 + DAMAGES; p++) r = claim_first(w, p, "a");
+    for (uint32_t i = 0; i < DAMAGES; i++) write_column(501 + i, damages[i].column, damages[i].bad);
+    for (uint32_t p = 501; p < 501 + DAMAGES; p++) {
         r = record_of(w, p);
         assert_int_equal(r.rc, WEIR_ECORRUPT);
         assert_string_equal(r.version, "");
         assert_string_equal(r.owner, "");
     }
-    assert_int_equal(w->view.record_count, 8);
+    assert_int_equal(w->view.record_count, DAMAGES + 2);
     assert_string_equal(record_of(w, 500).owner, "a");
-    r = record_of(w, 507);
+    r = record_of(w, 501 + DAMAGES);
     assert_int_equal(r.rc, 0);
     assert_int_equal(mark_one(w, "a", mark_of(&r, 1)), 0);
     assert_int_equal(claim(w, &none, "b", 1), WEIR_EFENCED); /* nobody takes it for a new one */
-    store_sql("DELETE FROM %srecord WHERE partition >= 501 AND partition <= 506");
+    store_sql("DELETE FROM %srecord WHERE partition >= 501");
+}
+
+/* Whoever read it before it was damaged does not get it, and does not make it readable either. */
+static void a_bad_record_is_not_claimed(void **state)
+{
+    struct world *w = *state;
+
+    for (uint32_t i = 0; i < DAMAGES; i++) {
+        struct weir_record r = claim_first(w, 700 + i, "a"), old = r, seen;
+        uint64_t change;
+
+        read_ok(w);
+        change = w->view.change;
+        write_column(r.partition, damages[i].column, damages[i].bad);
+        assert_int_equal(claim(w, &r, "b", 2), WEIR_EFENCED);
+        assert_int_equal(claim(w, &r, "a", 1), WEIR_EFENCED);
+        assert_int_equal(record_of(w, r.partition).rc, WEIR_ECORRUPT);
+        assert_int_equal(w->view.change, change);
+        write_column(r.partition, damages[i].column, damages[i].good);
+        seen = record_of(w, r.partition);
+        assert_string_equal(seen.owner, "a");
+        assert_string_equal(seen.version, old.version);
+        assert_int_equal(seen.epoch, 1);
+        assert_ok(claim(w, &r, "b", 2));
+    }
+}
+
+static void a_bad_record_is_made_anew_by_hand(void **state)
+{
+    struct weir_mark by_hand = {.offset = "77", .sequence = 7};
+    struct world *w = *state;
+
+    for (uint32_t i = 0; i < DAMAGES; i++) {
+        struct weir_record r = claim_first(w, 800 + i, "a"), old = r;
+        bool keep = i % 2 == 0;
+
+        write_column(r.partition, damages[i].column, damages[i].bad);
+        assert_ok(w->ops->set(w->store, &w->scope, r.partition, keep ? &by_hand : NULL, &err));
+        read_ok(w);
+        assert_int_equal(mark_one(w, "a", mark_of(&r, 9)), WEIR_EFENCED); /* it was under way */
+        r = record_of(w, r.partition);
+        assert_int_equal(r.rc, 0);
+        assert_int_equal(r.marked, keep);
+        assert_int_equal(r.sequence, keep ? 7 : 0);
+        assert_ok(claim(w, &r, "b", 2));
+        assert_int_equal(claim(w, &old, "c", 3), WEIR_EFENCED);
+    }
+}
+
+/* The clock was set back: who died before would seem to be alive until it has caught up. */
+static void a_beat_in_the_future_is_no_life(void **state)
+{
+    struct world *w = *state;
+
+    assert_ok(beat(w, "ahead", 1, EXPIRE_MS));
+    store_sql("UPDATE %smember SET beat_ms = beat_ms + 30000 WHERE id = 'ahead'");
+    assert_int_equal(beat(w, "ahead", 2, EXPIRE_MS), WEIR_EEXIST); /* clocks differ by that much */
+    store_sql("UPDATE %smember SET beat_ms = beat_ms + 3600000 WHERE id = 'ahead'");
+    assert_ok(beat(w, "ahead", 2, EXPIRE_MS));
+    assert_int_equal(member_of(w, "ahead")->instance, 2);
+    assert_true(member_of(w, "ahead")->beat_ms <= w->view.now_ms);
+
+    store_sql("UPDATE %smember SET beat_ms = beat_ms + 3600000 WHERE id = 'ahead'");
+    assert_ok(beat(w, "other", 1, EXPIRE_MS));
+    assert_null(member_of(w, "ahead"));
+    assert_ok(beat(w, "ahead", 2, EXPIRE_MS)); /* it lives, and is back with its next beat */
+    assert_non_null(member_of(w, "ahead"));
 }
 
 static void a_bad_member_is_left_out(void **state)
@@ -129,7 +212,9 @@ static void one_process_wins(void **state)
 }
 
 #define STORE_SQL_CASES                                                                            \
-    STORE_CASE(one_bad_record_is_one_bad_record), STORE_CASE(a_bad_member_is_left_out),            \
-        STORE_CASE(removed_rows_are_made_again), STORE_CASE(one_process_wins)
+    STORE_CASE(one_bad_record_is_one_bad_record), STORE_CASE(a_bad_record_is_not_claimed),         \
+        STORE_CASE(a_bad_record_is_made_anew_by_hand), STORE_CASE(a_bad_member_is_left_out),       \
+        STORE_CASE(a_beat_in_the_future_is_no_life), STORE_CASE(removed_rows_are_made_again),      \
+        STORE_CASE(one_process_wins)
 
 #endif

@@ -101,6 +101,13 @@ static void others_files_are_refused(void **state)
     assert_int_equal(open_rc("newer.db"), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format 7"));
 
+    open_rc("older.db"); /* as it was before records had turns */
+    sql_in("older.db", "ALTER TABLE record DROP COLUMN turn; PRAGMA user_version = 1");
+    assert_int_equal(open_rc("older.db"), WEIR_EVERSION);
+    assert_non_null(strstr(err.text, "format 1"));
+    assert_non_null(strstr(err.text, "use another file"));
+    sql_in("older.db", "INSERT INTO record VALUES (1, 2, '', 0, 0, 0, 0, 1, 0, '', 0, 0)");
+
     f = fopen(path_of("text.db"), "w");
     for (int i = 0; i < 1000; i++) fputs("this is not a database\n", f);
     fclose(f);
@@ -128,8 +135,8 @@ static void strange_names_are_paths(void **state)
 static void a_bad_type_is_a_bad_record(void **state)
 {
     struct world *w = *state;
+    struct weir_record bad = claim_first(w, 601, "a");
 
-    claim_first(w, 601, "a");
     claim_first(w, 602, "a");
     claim_first(w, 603, "a");
     store_sql("UPDATE %srecord SET epoch = 'many' WHERE partition = 601");
@@ -137,6 +144,8 @@ static void a_bad_type_is_a_bad_record(void **state)
     assert_int_equal(record_of(w, 601).rc, WEIR_ECORRUPT);
     assert_int_equal(record_of(w, 602).rc, WEIR_ECORRUPT);
     assert_int_equal(record_of(w, 603).rc, 0);
+    assert_int_equal(claim(w, &bad, "b", 1), WEIR_EFENCED); /* adding to it would make a number */
+    assert_int_equal(record_of(w, 601).rc, WEIR_ECORRUPT);
     store_sql("UPDATE %srecord SET partition = 'none' WHERE partition = 602");
     record_of(w, 603);
     assert_int_equal(w->view.record_count, 2); /* one that cannot be named is left out */
@@ -205,8 +214,9 @@ static int work_in_child(int number, void *arg)
 
         rc = s->ops->beat(s, &w->scope, &m, &err);
         if (rc == 0) rc = s->ops->read(s, &w->scope, &view, &err);
-        if (rc == 0) rc = s->ops->claim(s, &w->scope, &r, m.id, 1, &r, &err);
+        if (rc == 0) rc = s->ops->claim(s, &w->scope, &r, m.id, (uint64_t)i, &r, &err);
         mark = mark_of(&r, (uint64_t)i);
+        mark.turn = 1;
         if (rc == 0) rc = s->ops->mark(s, &w->scope, m.id, &mark, 1, &err);
         if (rc == 0) rc = mark.rc;
     }
@@ -233,7 +243,7 @@ static void many_processes_share_a_file(void **state)
 }
 
 /* Marks for ever, and tells each one that is stored. */
-static void mark_until_killed(const struct world *w, int told)
+static void mark_until_killed(const struct world *w, uint64_t instance, int told)
 {
     struct weir_store *s = open_path("killed.db", WAIT_MS_MAX);
     struct weir_view view = {0};
@@ -241,10 +251,11 @@ static void mark_until_killed(const struct world *w, int told)
     int rc = s->ops->read(s, &w->scope, &view, &err);
 
     if (rc == 0 && view.record_count) r = view.records[0];
-    if (rc == 0) rc = s->ops->claim(s, &w->scope, &r, "a", 1, &r, &err);
+    if (rc == 0) rc = s->ops->claim(s, &w->scope, &r, "a", instance, &r, &err);
     for (uint64_t i = r.sequence + 1; rc == 0; i++) {
         struct weir_mark m = mark_of(&r, i);
 
+        m.turn = i;
         rc = s->ops->mark(s, &w->scope, "a", &m, 1, &err);
         if (rc == 0) rc = m.rc;
         if (rc == 0 && write(told, &i, sizeof i) != sizeof i) rc = WEIR_EIO;
@@ -264,7 +275,7 @@ static void a_killed_process_loses_nothing(void **state)
         assert_int_equal(pipe(pipes), 0);
         pid = fork();
         if (pid == 0) {
-            mark_until_killed(w, pipes[1]);
+            mark_until_killed(w, (uint64_t)round, pipes[1]);
             _exit(1);
         }
         close(pipes[1]);

@@ -128,8 +128,12 @@ static struct weir_mark mark_of(const struct weir_record *r, uint64_t sequence)
     return m;
 }
 
+/* It gets the next turn of this program when it has none. */
 static int mark_one(struct world *w, const char *owner, struct weir_mark m)
 {
+    static uint64_t turns;
+
+    if (m.turn == 0) m.turn = ++turns;
     assert_ok(w->ops->mark(w->store, &w->scope, owner, &m, 1, &err));
     return m.rc;
 }
@@ -245,7 +249,11 @@ static void only_the_own_instance_leaves(void **state)
     assert_non_null(member_of(w, "a"));
     assert_ok(w->ops->leave(w->store, &w->scope, &one, &err));
     assert_null(member_of(w, "a"));
+    assert_ok(w->ops->leave(w->store, &w->scope, &one, &err));  /* again, and nothing happens */
+    assert_int_equal(beat(w, "a", 1, EXPIRE_MS), WEIR_EFENCED); /* a late one */
+    assert_null(member_of(w, "a"));
     assert_ok(beat(w, "a", 2, EXPIRE_MS));
+    assert_int_equal(member_of(w, "a")->instance, 2);
 }
 
 /* ---- owners ---- */
@@ -355,6 +363,46 @@ static void reading_again_is_short(void **state)
     assert_int_equal(w->view.records[2].sequence, 5);
 }
 
+static void a_renewal_is_no_new_owner(void **state)
+{
+    struct world *w = *state;
+    struct weir_record r = claim_first(w, 0, "a"), first = r, seen;
+    struct weir_mark m = mark_of(&r, 5);
+    uint64_t change;
+
+    m.turn = 7;
+    assert_int_equal(mark_one(w, "a", m), 0);
+    assert_ok(beat(w, "a", 1, EXPIRE_MS));
+    await_silence(w, "a", 2); /* the clock moves on */
+    change = w->view.change;
+    assert_ok(claim(w, &r, "a", 1));
+    assert_string_equal(r.owner, "a");
+    assert_int_equal(r.instance, 1);
+    assert_int_equal(r.epoch, first.epoch);
+    assert_int_equal(r.acquired_ms, first.acquired_ms);
+    assert_true(r.modified_ms > first.modified_ms);
+    assert_string_not_equal(r.version, first.version);
+    assert_int_equal(r.sequence, 5);
+    seen = record_of(w, 0);
+    assert_string_equal(seen.version, r.version);
+    assert_int_equal(seen.modified_ms, r.modified_ms);
+    assert_true(w->view.change > change || w->view.change == 0);
+    assert_int_equal(claim(w, &first, "b", 1), WEIR_EFENCED);
+    m.sequence = 4;
+    assert_int_equal(mark_one(w, "a", m), WEIR_EFENCED); /* turns go on where they were */
+    m.turn = 8;
+    assert_int_equal(mark_one(w, "a", m), 0);
+
+    assert_ok(claim(w, &r, "a", 2)); /* another start of it is another owner */
+    assert_int_equal(r.epoch, first.epoch + 1);
+    assert_true(r.acquired_ms > first.acquired_ms);
+    assert_ok(claim(w, &r, "", 0));
+    seen = r;
+    assert_ok(claim(w, &r, "", 0)); /* nobody has it for as long as before */
+    assert_int_equal(r.epoch, seen.epoch);
+    assert_int_equal(r.acquired_ms, seen.acquired_ms);
+}
+
 /* ---- checkpoints ---- */
 
 static void marks_are_fenced(void **state)
@@ -390,6 +438,70 @@ static void marks_are_fenced(void **state)
     assert_int_equal(record_of(w, 0).sequence, 9);
 }
 
+/* As mark_one, with a turn of the caller's choice. */
+static int mark_in_turn(struct world *w, const char *owner, const struct weir_record *r,
+                        uint64_t turn, uint64_t sequence)
+{
+    struct weir_mark m = mark_of(r, sequence);
+
+    m.turn = turn;
+    assert_ok(w->ops->mark(w->store, &w->scope, owner, &m, 1, &err));
+    return m.rc;
+}
+
+/* Calls that were given up and come behind others, of the same owner. */
+static void late_marks_are_refused(void **state)
+{
+    struct world *w = *state;
+    struct weir_record r = claim_first(w, 0, "a");
+
+    assert_int_equal(mark_in_turn(w, "a", &r, 0, 1), WEIR_EFENCED); /* they begin at 1 */
+    assert_int_equal(mark_in_turn(w, "a", &r, 2, 20), 0);
+    assert_int_equal(mark_in_turn(w, "a", &r, 1, 10), WEIR_EFENCED);
+    assert_int_equal(mark_in_turn(w, "a", &r, 2, 20), WEIR_EFENCED); /* a call that came twice */
+    assert_int_equal(record_of(w, 0).sequence, 20);
+    assert_int_equal(mark_in_turn(w, "a", &r, 4, 5), 0); /* it goes back on purpose */
+    assert_int_equal(mark_in_turn(w, "a", &r, 3, 20), WEIR_EFENCED);
+    assert_int_equal(record_of(w, 0).sequence, 5);
+    assert_int_equal(mark_in_turn(w, "a", &r, 5, 5), 0); /* the same again is no late one */
+    assert_int_equal(mark_in_turn(w, "a", &r, INT64_MAX, 6), 0);
+}
+
+/* Whose turns count: those of the present owner and epoch, whatever others have sent. */
+static void turns_begin_with_the_owner(void **state)
+{
+    struct world *w = *state;
+    struct weir_record r = claim_first(w, 0, "a"), old = r;
+
+    assert_int_equal(mark_in_turn(w, "a", &r, 100, 10), 0);
+    assert_ok(claim(w, &r, "b", 1));
+    assert_int_equal(mark_in_turn(w, "a", &old, 101, 11), WEIR_EFENCED);
+    assert_int_equal(mark_in_turn(w, "b", &r, 1, 12), 0);
+    assert_int_equal(mark_in_turn(w, "b", &r, 1, 13), WEIR_EFENCED);
+    assert_ok(claim(w, &r, "", 0));
+    assert_int_equal(mark_in_turn(w, "b", &r, 2, 14), WEIR_EFENCED);
+    assert_ok(claim(w, &r, "a", 1)); /* the one that was there before: its epoch is another */
+    assert_int_equal(mark_in_turn(w, "a", &old, 102, 15), WEIR_EFENCED);
+    assert_int_equal(mark_in_turn(w, "a", &r, 1, 16), 0);
+    assert_int_equal(record_of(w, 0).sequence, 16);
+}
+
+static void late_marks_do_not_undo_a_hand(void **state)
+{
+    struct world *w = *state;
+    struct weir_record r = claim_first(w, 0, "a"), seen;
+    struct weir_mark by_hand = {.offset = "77", .sequence = 7};
+
+    assert_int_equal(mark_in_turn(w, "a", &r, 3, 30), 0);
+    assert_ok(w->ops->set(w->store, &w->scope, 0, &by_hand, &err));
+    assert_int_equal(mark_in_turn(w, "a", &r, 4, 40), WEIR_EFENCED);
+    seen = record_of(w, 0);
+    assert_int_equal(seen.sequence, 7);
+    assert_int_equal(mark_in_turn(w, "a", &seen, 3, 8), WEIR_EFENCED); /* turns go on */
+    assert_int_equal(mark_in_turn(w, "a", &seen, 4, 8), 0);
+    assert_int_equal(record_of(w, 0).sequence, 8);
+}
+
 static void marks_are_each_for_itself(void **state)
 {
     struct world *w = *state;
@@ -401,6 +513,7 @@ static void marks_are_each_for_itself(void **state)
         r.partition = i;
         marks[i] = mark_of(&r, i + 1);
         marks[i].epoch = i == 4 ? 2 : 1;
+        marks[i].turn = i + 1;
     }
     assert_ok(w->ops->mark(w->store, &w->scope, "a", marks, MARKS_MANY, &err));
     for (uint32_t i = 0; i < MARKS_MANY; i++)
@@ -566,7 +679,7 @@ static void *run_racer(void *arg)
 
         pthread_barrier_wait(&race->gate);
         race->rc[me->number][i] =
-            store->ops->claim(store, &race->scope, expected, name, 1, &out, NULL);
+            store->ops->claim(store, &race->scope, expected, name, (uint64_t)i, &out, NULL);
         pthread_barrier_wait(&race->gate);
         if (i % 2 == 0 && race->rc[me->number][i] == 0) race->won[i / 2] = out;
     }
@@ -630,7 +743,9 @@ static void one_thread_wins(void **state)
         STORE_CASE(the_long_dead_are_forgotten), STORE_CASE(only_the_own_instance_leaves),         \
         STORE_CASE(a_claim_makes_the_record), STORE_CASE(a_claim_names_what_it_saw),               \
         STORE_CASE(a_claim_keeps_the_checkpoint), STORE_CASE(a_release_keeps_the_epoch),           \
-        STORE_CASE(reading_again_is_short), STORE_CASE(marks_are_fenced),                          \
+        STORE_CASE(a_renewal_is_no_new_owner), STORE_CASE(reading_again_is_short),                 \
+        STORE_CASE(marks_are_fenced), STORE_CASE(late_marks_are_refused),                          \
+        STORE_CASE(turns_begin_with_the_owner), STORE_CASE(late_marks_do_not_undo_a_hand),         \
         STORE_CASE(marks_are_each_for_itself), STORE_CASE(a_checkpoint_is_set_by_hand),            \
         STORE_CASE(a_checkpoint_is_set_before_anybody_came), STORE_CASE(scopes_never_meet),        \
         STORE_CASE(names_reach_their_limits), STORE_CASE(one_thread_wins)

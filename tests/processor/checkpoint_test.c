@@ -33,7 +33,7 @@ static void assert_takes(struct weir__checkpoint *c, uint64_t sequence)
 {
     struct weir_mark mark;
 
-    assert_true(weir__checkpoint_take(c, &mark));
+    assert_true(weir__checkpoint_take(c, 1, &mark));
     assert_int_equal(mark.sequence, sequence);
 }
 
@@ -41,7 +41,7 @@ static void assert_takes_none(struct weir__checkpoint *c)
 {
     struct weir_mark mark;
 
-    assert_false(weir__checkpoint_take(c, &mark));
+    assert_false(weir__checkpoint_take(c, 1, &mark));
 }
 
 static void a_mark_carries_the_owners_token(void **state)
@@ -52,10 +52,11 @@ static void a_mark_carries_the_owners_token(void **state)
     (void)state;
     weir__checkpoint_give(&c, 9, "900");
     assert_int_equal(weir__checkpoint_mark(&c, 3, 9, "900", NULL), 0);
-    assert_true(weir__checkpoint_take(&c, &mark));
+    assert_true(weir__checkpoint_take(&c, 5, &mark));
     assert_int_equal(mark.partition, 3);
     assert_int_equal(mark.epoch, 7);
     assert_int_equal(mark.rewinds, 2);
+    assert_int_equal(mark.turn, 5);
     assert_int_equal(mark.sequence, 9);
     assert_string_equal(mark.offset, "900");
 }

@@ -1,11 +1,12 @@
 /* memory.c - a store in this process alone, for tests, and for programs of one copy.
  *
- * Nothing is stored, so nothing is drawn. A shelf is what one scope holds, kept as the view that read
- * gives out; a record's version is a counter in decimal, as in the SQL stores. The clock starts at
- * this machine's time and then runs evenly, so a clock that is set moves nothing.
+ * Nothing is stored, so nothing is drawn. A shelf is what one scope holds: its members as the view
+ * that read gives out, its records each with the turn that nobody is shown. A record's version is a
+ * counter in decimal, as in the SQL stores. The clock starts at this machine's time and then runs
+ * evenly, so a clock that is set moves nothing, and no beat lies in the future.
  *
  * Handles of one name share a store, so the stores of a process hang on a list that outlives every
- * handle: the one variable here that is not const. Its lock is taken first, a store's own second. */
+ * handle: the one variable here that is not const. Its lock comes first, a store's own second. */
 #include "processor/store/view.h"
 
 #include <inttypes.h>
@@ -17,12 +18,19 @@
 
 #define SHELVES_MAX 4096
 
+struct cell {
+    struct weir_record record;
+    uint64_t turn; /* of the last mark of its present owner and epoch; 0: there was none */
+};
+
 struct shelf {
     struct shelf *next;
     char space[WEIR__STORE_NAME_MAX + 1];
     char hub[WEIR__STORE_NAME_MAX + 1];
     char group[WEIR__STORE_NAME_MAX + 1];
-    struct weir_view held; /* records by partition; its now_ms is not used */
+    struct weir_view held; /* members and change; the rest of it is not used */
+    struct cell *cells;    /* by partition */
+    size_t cell_count, cell_cap;
 };
 
 struct memory {
@@ -117,15 +125,15 @@ static void drop_member(struct shelf *s, size_t at)
             (--s->held.member_count - at) * sizeof *s->held.members);
 }
 
-/* Where the record of a partition is, or would be. */
-static size_t record_place(const struct shelf *s, uint32_t partition)
+/* Where the cell of a partition is, or would be. */
+static size_t cell_place(const struct shelf *s, uint32_t partition)
 {
-    size_t low = 0, high = s->held.record_count;
+    size_t low = 0, high = s->cell_count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (s->held.records[middle].partition < partition)
+        if (s->cells[middle].record.partition < partition)
             low = middle + 1;
         else
             high = middle;
@@ -133,29 +141,30 @@ static size_t record_place(const struct shelf *s, uint32_t partition)
     return low;
 }
 
-static struct weir_record *find_record(struct shelf *s, uint32_t partition)
+static struct cell *find_cell(struct shelf *s, uint32_t partition)
 {
-    size_t at = record_place(s, partition);
+    size_t at = cell_place(s, partition);
 
-    if (at == s->held.record_count || s->held.records[at].partition != partition) return NULL;
-    return &s->held.records[at];
+    if (at == s->cell_count || s->cells[at].record.partition != partition) return NULL;
+    return &s->cells[at];
 }
 
 /* Finds it or makes it. */
-static int take_record(struct shelf *s, uint32_t partition, struct weir_record **out,
-                       struct weir_error *err)
+static int take_cell(struct shelf *s, uint32_t partition, struct cell **out, struct weir_error *err)
 {
-    struct weir_record fresh = {.partition = partition};
-    size_t at = record_place(s, partition), behind = s->held.record_count - at;
+    size_t at = cell_place(s, partition), behind = s->cell_count - at;
+    void *cells = s->cells;
     int rc;
 
-    *out = find_record(s, partition);
+    *out = find_cell(s, partition);
     if (*out) return 0;
-    rc = weir__view_add_record(&s->held, &fresh, err);
+    rc = weir__store_grow(&cells, &s->cell_cap, s->cell_count, sizeof **out, err);
+    s->cells = cells;
     if (rc != 0) return rc;
-    *out = &s->held.records[at];
+    s->cell_count++;
+    *out = &s->cells[at];
     memmove(*out + 1, *out, behind * sizeof **out);
-    **out = fresh;
+    **out = (struct cell){.record.partition = partition};
     return 0;
 }
 
@@ -166,6 +175,7 @@ static void next_version(struct weir_record *r)
 
 /* ---- the port ---- */
 
+/* Every call holds the store's lock from enter to leave, so each is one moment. */
 static struct memory *enter(struct weir_store *store)
 {
     struct memory *m = ((struct handle *)store)->memory;
@@ -180,12 +190,13 @@ static int leave(struct memory *m, int rc)
     return rc;
 }
 
+/* Who has been silent for so long that nobody waits for it any more. */
 static void forget_dead(struct shelf *s, int64_t now)
 {
     for (size_t i = s->held.member_count; i-- > 0;) {
         struct weir_member *m = &s->held.members[i];
 
-        if (now - m->beat_ms >= WEIR__STORE_FORGET * m->expire_ms) drop_member(s, i);
+        if (now - m->beat_ms >= WEIR__STORE_FORGET * llabs(m->expire_ms)) drop_member(s, i);
     }
 }
 
@@ -198,6 +209,8 @@ static int beat(struct memory *m, struct shelf *s, const struct weir_member *mem
 
     forget_dead(s, now);
     old = find_member(s, member->id);
+    if (old && old->instance == member->instance && old->expire_ms < 0)
+        return weir__store_fail_left(err, old->id);
     if (old && old->instance != member->instance && now - old->beat_ms < old->expire_ms)
         return weir__store_fail_alive(err, old->id, now - old->beat_ms, old->expire_ms);
     fresh.beat_ms = now;
@@ -230,20 +243,22 @@ static int memory_leave(struct weir_store *store, const struct weir_scope *scope
     m = enter(store);
     s = find_shelf(m, scope);
     old = s ? find_member(s, member->id) : NULL;
-    if (old && old->instance == member->instance) drop_member(s, member_place(s, member->id));
+    if (old && old->instance == member->instance) old->expire_ms = -llabs(old->expire_ms);
     return leave(m, 0);
 }
 
-static int copy_view(const struct weir_view *from, uint64_t known, struct weir_view *to,
-                     struct weir_error *err)
+/* What a view gets that knows the records up to a change. */
+static int copy_shelf(const struct shelf *from, uint64_t known, struct weir_view *to,
+                      struct weir_error *err)
 {
     int rc = 0;
 
-    to->change = from->change;
-    for (size_t i = 0; rc == 0 && i < from->member_count; i++)
-        rc = weir__view_add_member(to, &from->members[i], err);
-    for (size_t i = 0; rc == 0 && known != from->change && i < from->record_count; i++)
-        rc = weir__view_add_record(to, &from->records[i], err);
+    to->change = from->held.change;
+    for (size_t i = 0; rc == 0 && i < from->held.member_count; i++)
+        if (from->held.members[i].expire_ms > 0)
+            rc = weir__view_add_member(to, &from->held.members[i], err);
+    for (size_t i = 0; rc == 0 && known != to->change && i < from->cell_count; i++)
+        rc = weir__view_add_record(to, &from->cells[i].record, err);
     return rc;
 }
 
@@ -259,28 +274,41 @@ static int memory_read(struct weir_store *store, const struct weir_scope *scope,
     m = enter(store);
     s = find_shelf(m, scope);
     fresh.now_ms = now_ms(m);
-    if (s) rc = copy_view(&s->held, view->change, &fresh, err);
+    if (s) rc = copy_shelf(s, view->change, &fresh, err);
     leave(m, 0);
     if (rc == 0) weir__view_take(view, &fresh);
     weir_view_free(&fresh);
     return rc;
 }
 
+/* Whether it is theirs already, so that a claim only renews it. */
+static bool has_it(const struct weir_record *r, const char *owner, uint64_t instance)
+{
+    return r->version[0] && strcmp(r->owner, owner) == 0 && r->instance == instance;
+}
+
 static int claim(struct memory *m, struct shelf *s, const struct weir_record *expected,
                  const char *owner, uint64_t instance, struct weir_record *out,
                  struct weir_error *err)
 {
-    struct weir_record *r = find_record(s, expected->partition);
+    struct cell *cell = find_cell(s, expected->partition);
+    struct weir_record *r;
+    int64_t now = now_ms(m);
     int rc;
 
-    if (strcmp(r ? r->version : "", expected->version) != 0)
+    if (strcmp(cell ? cell->record.version : "", expected->version) != 0)
         return weir__store_fail_moved(err, expected->partition);
-    rc = take_record(s, expected->partition, &r, err);
+    rc = take_cell(s, expected->partition, &cell, err);
     if (rc != 0) return rc;
-    snprintf(r->owner, sizeof r->owner, "%s", owner);
-    r->instance = instance;
-    if (owner[0]) r->epoch++;
-    r->acquired_ms = r->modified_ms = now_ms(m);
+    r = &cell->record;
+    if (!has_it(r, owner, instance)) {
+        snprintf(r->owner, sizeof r->owner, "%s", owner);
+        r->instance = instance;
+        if (owner[0]) r->epoch++;
+        r->acquired_ms = now;
+        cell->turn = 0;
+    }
+    r->modified_ms = now;
     next_version(r);
     s->held.change++;
     *out = *r;
@@ -302,12 +330,27 @@ static int memory_claim(struct weir_store *store, const struct weir_scope *scope
     return leave(m, rc);
 }
 
+/* The checkpoint alone: what it says of owners stays, and so does its version. */
 static void write_mark(struct weir_record *r, const struct weir_mark *mark, int64_t now)
 {
     r->marked = mark != NULL;
     r->sequence = mark ? mark->sequence : 0;
     snprintf(r->offset, sizeof r->offset, "%s", mark ? mark->offset : "");
     r->modified_ms = now;
+}
+
+/* 0, or WEIR_EFENCED: it is not its owner's any more, or a later one of the same came before it. */
+static int take_mark(struct memory *m, struct cell *cell, const char *owner,
+                     const struct weir_mark *mark)
+{
+    struct weir_record *r = cell ? &cell->record : NULL;
+
+    if (!r || !owner[0] || strcmp(r->owner, owner) != 0 || r->epoch != mark->epoch ||
+        r->rewinds != mark->rewinds || mark->turn <= cell->turn)
+        return WEIR_EFENCED;
+    cell->turn = mark->turn;
+    write_mark(r, mark, now_ms(m));
+    return 0;
 }
 
 static int memory_mark(struct weir_store *store, const struct weir_scope *scope, const char *owner,
@@ -320,24 +363,20 @@ static int memory_mark(struct weir_store *store, const struct weir_scope *scope,
     if (rc != 0) return rc;
     m = enter(store);
     s = find_shelf(m, scope);
-    for (size_t i = 0; i < count; i++) {
-        struct weir_record *r = s ? find_record(s, marks[i].partition) : NULL;
-        bool ours = r && owner[0] && strcmp(r->owner, owner) == 0 && r->epoch == marks[i].epoch &&
-                    r->rewinds == marks[i].rewinds;
-
-        marks[i].rc = ours ? 0 : WEIR_EFENCED;
-        if (ours) write_mark(r, &marks[i], now_ms(m));
-    }
+    for (size_t i = 0; i < count; i++)
+        marks[i].rc = take_mark(m, s ? find_cell(s, marks[i].partition) : NULL, owner, &marks[i]);
     return leave(m, 0);
 }
 
 static int set(struct memory *m, struct shelf *s, uint32_t partition, const struct weir_mark *mark,
                struct weir_error *err)
 {
+    struct cell *cell;
     struct weir_record *r;
-    int rc = take_record(s, partition, &r, err);
+    int rc = take_cell(s, partition, &cell, err);
 
     if (rc != 0) return rc;
+    r = &cell->record;
     if (!r->version[0]) {
         next_version(r);
         r->acquired_ms = now_ms(m);
@@ -371,6 +410,7 @@ static void free_memory(struct memory *m)
 
         m->shelves = s->next;
         weir_view_free(&s->held);
+        free(s->cells);
         free(s);
     }
     weir__mutex_fini(&m->lock);

@@ -9,8 +9,7 @@
 
 #define FIRST_CAP 16u
 
-/* Makes room for one more behind `count` elements. */
-static int grow(void **at, size_t *cap, size_t count, size_t size, struct weir_error *err)
+int weir__store_grow(void **at, size_t *cap, size_t count, size_t size, struct weir_error *err)
 {
     size_t wanted = *cap ? *cap * 2 : FIRST_CAP;
     void *more;
@@ -29,7 +28,7 @@ static int grow(void **at, size_t *cap, size_t count, size_t size, struct weir_e
 int weir__view_add_member(struct weir_view *v, const struct weir_member *m, struct weir_error *err)
 {
     void *at = v->members;
-    int rc = grow(&at, &v->member_cap, v->member_count, sizeof *m, err);
+    int rc = weir__store_grow(&at, &v->member_cap, v->member_count, sizeof *m, err);
 
     v->members = at;
     if (rc == 0) v->members[v->member_count++] = *m;
@@ -39,7 +38,7 @@ int weir__view_add_member(struct weir_view *v, const struct weir_member *m, stru
 int weir__view_add_record(struct weir_view *v, const struct weir_record *r, struct weir_error *err)
 {
     void *at = v->records;
-    int rc = grow(&at, &v->record_cap, v->record_count, sizeof *r, err);
+    int rc = weir__store_grow(&at, &v->record_cap, v->record_count, sizeof *r, err);
 
     v->records = at;
     if (rc == 0) v->records[v->record_count++] = *r;
@@ -102,8 +101,8 @@ bool weir__store_record(const struct weir__store_row *row, struct weir_record *o
                                 .sequence = (uint64_t)row->sequence,
                                 .rewinds = (uint64_t)row->rewinds};
     if (row->bad || row->epoch < 0 || row->version < 1 || row->marked < 0 || row->marked > 1 ||
-        row->rewinds < 0 || !is_time(row->acquired_ms) || !is_time(row->modified_ms) ||
-        !copy_text(out->owner, sizeof out->owner, row->owner) ||
+        row->rewinds < 0 || row->turn < 0 || !is_time(row->acquired_ms) ||
+        !is_time(row->modified_ms) || !copy_text(out->owner, sizeof out->owner, row->owner) ||
         !copy_text(out->offset, sizeof out->offset, row->offset))
         *out = (struct weir_record){.partition = out->partition, .rc = WEIR_ECORRUPT};
     else
@@ -183,9 +182,15 @@ int weir__store_fail_alive(struct weir_error *err, const char *id, int64_t silen
                       id, silent_ms > 0 ? silent_ms : 0, expire_ms);
 }
 
+int weir__store_fail_left(struct weir_error *err, const char *id)
+{
+    return weir__fail(err, WEIR_EFENCED, "this start of '%s' has left the group", id);
+}
+
 int weir__store_fail_moved(struct weir_error *err, uint32_t partition)
 {
-    return weir__fail(err, WEIR_EFENCED, "partition %" PRIu32 " was claimed by somebody else",
+    return weir__fail(err, WEIR_EFENCED,
+                      "the record of partition %" PRIu32 " is not the one that was read any more",
                       partition);
 }
 

@@ -13,10 +13,22 @@
 #define WEIR__STORE_EXPIRE_MAX_MS (INT64_C(1) << 40)
 #define WEIR__STORE_TIME_MAX_MS (INT64_C(1) << 48) /* what a stored time can be: year 10889 */
 
+/* A number of ours in the text of a statement. */
+#define WEIR__STORE_SQL(number) WEIR__STORE_SQL_(number)
+#define WEIR__STORE_SQL_(number) #number
+
 /* A member that has been silent for so many times its expire_ms is forgotten. */
 #define WEIR__STORE_FORGET 100
 
-/* A new last element, copied. WEIR_ENOMEM, or WEIR_ELIMIT at WEIR__STORE_ROWS_MAX. */
+/* Makes room for one more behind `count` elements of `size` bytes each; *at may move. WEIR_ENOMEM,
+ * or WEIR_ELIMIT at WEIR__STORE_ROWS_MAX. */
+int weir__store_grow(void **at, size_t *cap, size_t count, size_t size, struct weir_error *);
+
+/* A member that has left stays for a while with its expire_ms made negative, shown to nobody: a
+ * beat that was given up and comes behind the leave would bring it back, and others would give
+ * partitions to a copy that is gone. */
+
+/* A new last element, copied; fails as weir__store_grow does. */
 int weir__view_add_member(struct weir_view *, const struct weir_member *, struct weir_error *);
 int weir__view_add_record(struct weir_view *, const struct weir_record *, struct weir_error *);
 
@@ -29,7 +41,7 @@ void weir__view_take(struct weir_view *view, struct weir_view *fresh);
 struct weir__store_row {
     bool bad; /* a value was not of its column's type */
     int64_t partition, instance, epoch, acquired_ms, modified_ms, version, marked, sequence,
-        rewinds;
+        rewinds, turn;
     struct weir__bytes owner, offset;
 };
 
@@ -53,7 +65,10 @@ int weir__store_check_owner(const struct weir_scope *, const char *owner, struct
 int weir__store_fail_alive(struct weir_error *, const char *id, int64_t silent_ms,
                            int64_t expire_ms);
 
-/* WEIR_EFENCED, likewise. */
+/* WEIR_EFENCED, likewise: this start of it has left. */
+int weir__store_fail_left(struct weir_error *, const char *id);
+
+/* WEIR_EFENCED, likewise: it was claimed by somebody else, or cannot be understood any more. */
 int weir__store_fail_moved(struct weir_error *, uint32_t partition);
 
 /* What call_ms comes to. WEIR_EINVAL: options of another age. */
