@@ -21,6 +21,11 @@
  *     died or was frozen. A hand-over between living copies repeats nothing that was marked.
  *   - The processor never checkpoints beyond the program's own mark, and a copy that has lost a
  *     partition cannot move its checkpoint.
+ *   - Nothing is passed over in silence. Of events that the hub does not keep any more handler.error
+ *     is told how many (WEIR_RECEIVING, WEIR_ENOTFOUND), and the oldest that is there comes next. A
+ *     checkpoint beyond the newest event (WEIR_OPENING, WEIR_EINVAL) and a record that cannot be
+ *     understood (WEIR_READING_STORE, WEIR_ECORRUPT) keep their own partition from being read until
+ *     somebody puts them right, and no other.
  *
  * Threads. Calls for different partitions run at the same time, on up to `threads` threads of the
  * processor: what they share, the program locks itself. The partition's own pointer (made in open)

@@ -88,15 +88,22 @@ static void answer_claim(struct weir__control *c, int64_t now_ms, int rc,
 {
     struct weir__part *part = &c->parts[c->claimed];
 
+    if (c->renewing && rc == 0) {
+        assert(record && part->record != WEIR__NO_RECORD);
+        c->view.records[part->record] = *record;
+        c->counts.renewals++;
+        return;
+    }
     part->stale = true;
     c->dirty = true;
     if (rc == WEIR_EFENCED) {
         c->counts.fenced++;
+        c->view.change = 0; /* the view is wrong about it, even if nobody claimed or set anything */
         weir__control_read_soon(c, now_ms + c->options.poll_ms);
         return;
     }
     if (rc != 0) {
-        part->offered = part->offered || part->state != WEIR__PART_IDLE;
+        part->offered = part->offered || (part->state != WEIR__PART_IDLE && !c->renewing);
         return;
     }
     assert(record);

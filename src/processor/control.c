@@ -2,11 +2,12 @@
  *
  * Steps come from four places, in this order: what the answer to a claim still demands; the queues
  * of the plan that are told (stops before starts, as one partition may need both); BEAT and READ when
- * they are due; the claims of the plan. A call that is not answered ends the plan, and the next view
- * makes another: nothing is remembered of what was under way but that it may have been done.
+ * they are due; the claims of the plan; renewals, if foreign owners need them. A call that is not
+ * answered ends the plan, and the next view makes another: nothing is remembered of what was under
+ * way but that it may have been done.
  *
  * The view is what the store said, never what we think it says by now. A partition that we claimed
- * since is `stale` and left alone until the next view. */
+ * since is `stale` and left alone until the next view; one that we renewed is known. */
 #include "processor/control.h"
 
 #include <assert.h>
@@ -16,6 +17,9 @@
 
 #include "processor/balance.h"
 #include "processor/control_state.h"
+
+#define FOREIGN_EXPIRE_MS 120000
+#define RENEW_MS 20000 /* a third of the shortest time after which others give an owner up */
 
 /* ---- new, free, grow ---- */
 
@@ -38,7 +42,7 @@ static int resize(struct weir__control *c, uint32_t count, struct weir_error *er
         c->parts[p] = (struct weir__part){.record = WEIR__NO_RECORD,
                                           .target = WEIR__NOBODY,
                                           .paused_until_ms = INT64_MIN};
-    c->partitions = count;
+    c->partitions = c->roster.partitions = count;
     return 0;
 }
 
@@ -60,6 +64,9 @@ int weir__control_new(struct weir__control **out, const struct weir__control_opt
     c->self.expire_ms = options->expire_ms;
     c->roster.beat_ms = options->beat_ms;
     c->roster.expire_ms = options->expire_ms;
+    if (c->options.foreign_expire_ms == 0) c->options.foreign_expire_ms = FOREIGN_EXPIRE_MS;
+    if (c->options.renew_ms == 0) c->options.renew_ms = RENEW_MS;
+    c->roster.foreign_expire_ms = c->options.foreign_expire_ms;
     c->roster.local_clock = options->sabotage_local_clock;
     c->roster.unseen = options->sabotage_steal_unseen;
     c->me = WEIR__NOBODY;
@@ -82,6 +89,7 @@ void weir__control_free(struct weir__control *c)
     for (int q = 0; q < WEIR__QUEUES; q++) free(c->queues[q].at);
     free(c->owners);
     free(c->numbers);
+    free(c->shares);
     free(c->parts);
     free(c);
 }
@@ -140,6 +148,7 @@ static void tell_start(struct weir__control *c, uint32_t p, const struct weir_re
     c->open++;
     c->counts.starts++;
     tell(WEIR__CONTROL_START, p, r, out);
+    out->shared = c->roster.foreign_alive > 0;
 }
 
 static void tell_drain(struct weir__control *c, uint32_t p, struct weir__control_step *out)
@@ -180,6 +189,7 @@ static bool tell_planned(struct weir__control *c, uint32_t p, int64_t now_ms,
         part->rewinds = r->rewinds;
         part->doubted = false;
         tell(WEIR__CONTROL_REWIND, p, r, out);
+        out->shared = c->roster.foreign_alive > 0;
         break;
     case WEIR__ACT_REPORT:
         part->reported = true;
@@ -260,6 +270,7 @@ static void ask_claim(struct weir__control *c, uint32_t p, const struct weir_mem
     }
     c->claimed = p;
     c->claimed_for_us = owner == &c->self;
+    c->renewing = false;
     c->counted = counted;
     c->counts.claims++;
     ask(c, WEIR__CONTROL_CLAIM, now_ms, out);
@@ -269,14 +280,16 @@ static void ask_claim(struct weir__control *c, uint32_t p, const struct weir_mem
     out->instance = owner ? owner->instance : 0;
 }
 
-/* To the target; to nobody when that is us and the program does not want it for a while. */
+/* To the target; to nobody when that is foreign, or us and the program does not want it for a
+ * while. */
 static void ask_give(struct weir__control *c, uint32_t p, int64_t now_ms,
                      struct weir__control_step *out)
 {
     const struct weir__part *part = &c->parts[p];
     const struct weir_member *to = NULL;
 
-    if (part->target != WEIR__NOBODY) to = c->roster.alive[part->target];
+    if (part->target != WEIR__NOBODY && !weir__roster_foreign(&c->roster, part->target))
+        to = c->roster.alive[part->target];
     if (part->target == c->me && c->me != WEIR__NOBODY)
         to = now_ms < part->paused_until_ms ? NULL : &c->self;
     ask_claim(c, p, to, to && to != &c->self ? &c->counts.handovers : NULL, now_ms, out);
@@ -311,6 +324,42 @@ static bool ask_planned(struct weir__control *c, int64_t now_ms, struct weir__co
     return false;
 }
 
+/* How long ago one of our records was written, by the store's clock, or how far it lies ahead. */
+static int64_t age_of(const struct weir__control *c, const struct weir_record *r, int64_t now_ms)
+{
+    int64_t age;
+
+    if (__builtin_sub_overflow(c->view.now_ms + now_ms - c->roster.seen_ms, r->modified_ms, &age) ||
+        age == INT64_MIN)
+        return INT64_MAX;
+    return age < 0 ? -age : age;
+}
+
+/* Claims the next of our records that is too old in our own name. One at a time and in turn, so that
+ * a store that is too slow for all of them starves none. */
+static bool ask_renewal(struct weir__control *c, int64_t now_ms, struct weir__control_step *out)
+{
+    int64_t soonest = INT64_MAX;
+
+    if (c->roster.foreign_alive == 0 || now_ms < c->renew_due_ms || !is_fresh(c, now_ms))
+        return false;
+    for (uint32_t i = 0; i < c->partitions; i++) {
+        uint32_t p = (c->renew_next + i) % c->partitions;
+        const struct weir_record *r = weir__plan_record(c, p);
+        int64_t left;
+        if (c->parts[p].stale || c->parts[p].corrupt || !weir__plan_ours(c, r)) continue;
+        left = c->options.renew_ms - age_of(c, r, now_ms);
+        if (left < soonest) soonest = left;
+        if (left > 0) continue;
+        c->renew_next = (p + 1) % c->partitions;
+        ask_claim(c, p, &c->self, NULL, now_ms, out);
+        c->renewing = true;
+        return true;
+    }
+    c->renew_due_ms = soonest == INT64_MAX ? soonest : now_ms + soonest;
+    return false;
+}
+
 /* Whether nothing is left to be stopped or given away. */
 static bool may_leave(const struct weir__control *c)
 {
@@ -326,7 +375,7 @@ static bool ask_next(struct weir__control *c, int64_t now_ms, struct weir__contr
     else if (c->read_due_ms <= now_ms)
         ask(c, WEIR__CONTROL_READ, now_ms, out);
     else
-        return ask_planned(c, now_ms, out);
+        return ask_planned(c, now_ms, out) || ask_renewal(c, now_ms, out);
     return true;
 }
 

@@ -16,12 +16,17 @@
  *     this process, moves nothing.
  *   - A record that says somebody else owns a running partition stops it at once: WEIR_CLOSED_LOST.
  *   - While the store does not answer, nothing is started, drained or stopped.
+ *   - While foreign owners live (weir/store.h; roster.h says when) each of our records is renewed when
+ *     it is renew_ms old, by the store's clock. From one of them no more is taken than we need to
+ *     have an equal share, and only what it has above its own; in its name nothing is claimed.
+ *     foreign.c says what is done for it. While none lives, nothing is renewed.
  *
  * How it goes: BEAT and READ at each beat. At the start claims wait until the member list has been
  * the same for settle_ms, at most start_ms. Then after each READ: target = weir__balance of the view.
  * Free, dead or formerly our own (same id, other instance): CLAIM, START. Ours, but another's by the
  * target: DRAIN, and once drained CLAIM for that one directly, STOP. Another's, but ours by the
- * target: READ every poll_ms until it is given to us (then START), or claim it after handover_ms.
+ * target: READ every poll_ms until it is given to us (then START), or claim it after handover_ms; a
+ * foreign owner's: CLAIM, START.
  * Leaving: BEAT with weight 0, everything drained and given to whom the target says, or to nobody,
  * LEAVE, DONE. */
 #ifndef WEIR_PROCESSOR_CONTROL_H
@@ -39,13 +44,15 @@ struct weir__control_options {
     uint64_t instance;
     uint32_t weight;
     uint32_t partitions;
-    int64_t beat_ms;     /* 1,000 */
-    int64_t expire_ms;   /* 3,000 */
-    int64_t settle_ms;   /* 300 */
-    int64_t start_ms;    /* 2,000 */
-    int64_t handover_ms; /* 10,000 */
-    int64_t poll_ms;     /* 50 */
-    int64_t take_gap_ms; /* between two partitions that are claimed for us; 0: none */
+    int64_t beat_ms;           /* 1,000 */
+    int64_t expire_ms;         /* 3,000 */
+    int64_t settle_ms;         /* 300 */
+    int64_t start_ms;          /* 2,000 */
+    int64_t handover_ms;       /* 10,000 */
+    int64_t poll_ms;           /* 50 */
+    int64_t foreign_expire_ms; /* 0: 120,000 */
+    int64_t renew_ms;          /* 0: 20,000 */
+    int64_t take_gap_ms;       /* between two partitions that are claimed for us; 0: none */
     /* Wrong on purpose, for the simulator to be caught with. */
     bool sabotage_local_clock;  /* a member's death is judged by our own clock */
     bool sabotage_steal_unseen; /* the store's outage counts as everybody's death */
@@ -82,6 +89,7 @@ struct weir__control_step {
     const char *owner;
     uint64_t instance;
     enum weir_close_reason reason;
+    bool shared; /* with START and REWIND: foreign owners live, who all attach with epoch 0 */
 };
 
 void weir__control_next(struct weir__control *, int64_t now_ms, struct weir__control_step *out);
@@ -111,7 +119,7 @@ int weir__control_grow(struct weir__control *, uint32_t partitions, struct weir_
 int64_t weir__control_unanswered_since(const struct weir__control *);
 
 struct weir__control_counts {
-    uint64_t claims, fenced, starts, handovers, takeovers, steals, lost;
+    uint64_t claims, fenced, starts, handovers, takeovers, steals, lost, renewals;
 };
 void weir__control_counts(const struct weir__control *, struct weir__control_counts *out);
 

@@ -1,5 +1,5 @@
-/* control_state.h - what control.c (what to do next), answer.c (what answers mean) and plan.c (what a
- * new view means) share. */
+/* control_state.h - what control.c (what to do next), answer.c (what answers mean), plan.c (what a
+ * new view means) and foreign.c (what it means for foreign owners) share. */
 #ifndef WEIR_PROCESSOR_CONTROL_STATE_H
 #define WEIR_PROCESSOR_CONTROL_STATE_H
 
@@ -34,6 +34,7 @@ struct weir__part {
     int64_t epoch;           /* with which it was started */
     uint64_t rewinds;        /* likewise */
     int64_t wanted_ms;       /* of our clock */
+    int64_t left_ms;         /* likewise: since when it is left to a foreign owner; 0: it is not */
     int64_t paused_until_ms; /* not claimed or started before */
 };
 
@@ -67,6 +68,8 @@ struct weir__control {
     struct weir__part *parts;
     uint32_t partitions;
     uint32_t *owners, *numbers; /* of the partitions that take part in the balance */
+    uint32_t *shares;           /* of the living: what they are to have while foreign owners live */
+    uint32_t share_cap;
     struct weir__queue queues[WEIR__QUEUES];
     uint32_t open;     /* partitions that are not idle */
     uint32_t draining; /* of these, draining or drained */
@@ -90,6 +93,7 @@ struct weir__control {
     int64_t asked_ms;
     uint32_t claimed;            /* the partition */
     bool claimed_for_us;         /* or given to its target */
+    bool renewing;               /* neither: it is ours and stays so */
     uint64_t *counted;           /* what it is one more of when it succeeds; NULL: of nothing */
     struct weir_record expected; /* of a partition that has no record */
 
@@ -98,6 +102,8 @@ struct weir__control {
     bool to_stop, to_start;
 
     int64_t beat_due_ms, read_due_ms, leave_due_ms;
+    int64_t renew_due_ms;          /* no record of ours is too old before, if foreign owners live */
+    uint32_t renew_next;           /* where to look for the next one that is */
     uint32_t failures;             /* calls that were not answered, one after the other */
     int64_t unanswered_since_ms;   /* 0: they are answered */
     bool leaving, announced, done; /* announced: the store knows that we take nothing more */
@@ -119,11 +125,23 @@ int weir__plan(struct weir__control *, int64_t now_ms);
 /* What is to be done about a partition, by the last plan and by what has happened since. */
 enum weir__act weir__plan_act(const struct weir__control *, uint32_t partition, int64_t now_ms);
 
+/* Changes targets as foreign owners need it; when some live. WEIR_ENOMEM. */
+int weir__plan_foreign(struct weir__control *, int64_t now_ms);
+
+/* Plans again at this time at the latest, if it lies ahead. */
+void weir__plan_look(struct weir__control *, int64_t at_ms, int64_t now_ms);
+
 /* Puts it into the queue of that. */
 void weir__plan_enqueue(struct weir__control *, uint32_t partition, int64_t now_ms);
 
 /* Its record in the view, or NULL. */
 const struct weir_record *weir__plan_record(const struct weir__control *, uint32_t partition);
+
+/* Whether it is ours, by the record; it may be NULL. */
+bool weir__plan_ours(const struct weir__control *, const struct weir_record *);
+
+/* Whether anybody may have it, by the record; it may be NULL. */
+bool weir__plan_free(const struct weir__control *, const struct weir_record *, int64_t now_ms);
 
 /* Whether its owner, by the record, is one that is not alive any more. */
 bool weir__plan_abandoned(const struct weir__control *, const struct weir_record *, int64_t now_ms);

@@ -255,12 +255,13 @@ static void call_store(struct weir_processor *x, const struct weir__control_step
     if (rc != 0 && rc != WEIR_EFENCED) tell_failure(x, action, weir__now_ms(), rc, &err);
 }
 
-static void start(struct weir_processor *x, const struct weir_record *record)
+static void start(struct weir_processor *x, const struct weir_record *record, bool shared)
 {
     struct weir__slot *slot = &x->slots[record->partition];
     int rc = 0;
 
     weir__mutex_lock(&x->lock);
+    slot->shared = shared;
     if (slot->live) {
         slot->pending = true;
         slot->record = *record;
@@ -311,7 +312,7 @@ static void stop(struct weir_processor *x, uint32_t partition, enum weir_close_r
     weir__mutex_unlock(&x->lock);
 }
 
-static void rewind_to(struct weir_processor *x, const struct weir_record *record)
+static void rewind_to(struct weir_processor *x, const struct weir_record *record, bool shared)
 {
     struct weir__slot *slot = &x->slots[record->partition];
     struct weir_partition *p;
@@ -319,6 +320,7 @@ static void rewind_to(struct weir_processor *x, const struct weir_record *record
     weir__mutex_lock(&x->lock);
     p = slot->live;
     slot->record = *record;
+    slot->shared = shared;
     if (p && !slot->pending) {
         p->reopen = true;
         p->doubted = false;
@@ -357,10 +359,10 @@ static int64_t step_control(struct weir_processor *x, int64_t now_ms)
     switch (s.what) {
     case WEIR__CONTROL_WAIT: return s.until_ms;
     case WEIR__CONTROL_DONE: finish(x); return INT64_MAX;
-    case WEIR__CONTROL_START: start(x, s.record); break;
+    case WEIR__CONTROL_START: start(x, s.record, s.shared); break;
     case WEIR__CONTROL_DRAIN: drain(x, s.partition); break;
     case WEIR__CONTROL_STOP: stop(x, s.partition, s.reason); break;
-    case WEIR__CONTROL_REWIND: rewind_to(x, s.record); break;
+    case WEIR__CONTROL_REWIND: rewind_to(x, s.record, s.shared); break;
     case WEIR__CONTROL_REPORT: report(x, s.partition); break;
     default: call_store(x, &s);
     }

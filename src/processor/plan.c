@@ -48,7 +48,7 @@ const struct weir_record *weir__plan_record(const struct weir__control *c, uint3
     return at == WEIR__NO_RECORD ? NULL : &c->view.records[at];
 }
 
-static bool is_ours(const struct weir__control *c, const struct weir_record *r)
+bool weir__plan_ours(const struct weir__control *c, const struct weir_record *r)
 {
     return r && r->instance == c->self.instance && strcmp(r->owner, c->self.id) == 0;
 }
@@ -58,14 +58,20 @@ static bool is_ours(const struct weir__control *c, const struct weir_record *r)
 bool weir__plan_abandoned(const struct weir__control *c, const struct weir_record *r,
                           int64_t now_ms)
 {
-    uint32_t rank = weir__roster_find(&c->roster, r->owner);
+    uint32_t rank = weir__roster_owner(&c->roster, r);
 
     if (rank != WEIR__NOBODY && c->roster.alive[rank]->instance == r->instance) return false;
     return (rank != WEIR__NOBODY && rank == c->me) ||
            now_ms > weir__roster_dead_ms(&c->roster, r->owner);
 }
 
-static bool is_free(const struct weir__control *c, const struct weir_record *r, int64_t now_ms)
+/* Foreign owners do not hand over: what is ours of theirs is taken. */
+static bool is_foreign(const struct weir__control *c, const struct weir_record *r)
+{
+    return weir__roster_foreign(&c->roster, weir__roster_owner(&c->roster, r)) != NULL;
+}
+
+bool weir__plan_free(const struct weir__control *c, const struct weir_record *r, int64_t now_ms)
 {
     return !r || r->owner[0] == '\0' || weir__plan_abandoned(c, r, now_ms);
 }
@@ -95,7 +101,7 @@ static bool may_give(const struct weir__control *c)
 static enum weir__act act_on_open(const struct weir__control *c, const struct weir__part *part,
                                   const struct weir_record *r)
 {
-    if (!is_ours(c, r) || r->epoch != part->epoch) return WEIR__ACT_STOP;
+    if (!weir__plan_ours(c, r) || r->epoch != part->epoch) return WEIR__ACT_STOP;
     if (part->state == WEIR__PART_DRAINED && may_give(c)) return WEIR__ACT_GIVE;
     if (part->state != WEIR__PART_RUNNING || c->leaving) return WEIR__ACT_NONE;
     if (part->doubted || r->rewinds != part->rewinds) return WEIR__ACT_REWIND;
@@ -105,14 +111,14 @@ static enum weir__act act_on_open(const struct weir__control *c, const struct we
 static enum weir__act act_on_idle(const struct weir__control *c, const struct weir__part *part,
                                   const struct weir_record *r, int64_t now_ms)
 {
-    bool ours = is_ours(c, r);
+    bool ours = weir__plan_ours(c, r);
 
     if (ours && may_give(c) && (c->leaving || is_elsewhere(c, part))) return WEIR__ACT_GIVE;
     if (c->leaving || c->me == WEIR__NOBODY || now_ms < part->paused_until_ms)
         return WEIR__ACT_NONE;
     if (ours) return WEIR__ACT_START;
     if (part->target != c->me || !c->started || now_ms < c->take_due_ms) return WEIR__ACT_NONE;
-    if (is_free(c, r, now_ms)) return WEIR__ACT_TAKE;
+    if (weir__plan_free(c, r, now_ms) || is_foreign(c, r)) return WEIR__ACT_TAKE;
     return part->wanted && now_ms >= overdue_at(c, part) ? WEIR__ACT_TAKE : WEIR__ACT_NONE;
 }
 
@@ -149,13 +155,12 @@ static uint32_t take_view(struct weir__control *c)
         if (c->parts[p].corrupt) continue;
         c->parts[p].reported = false;
         c->numbers[count] = p;
-        c->owners[count++] =
-            r && r->owner[0] ? weir__roster_find(&c->roster, r->owner) : WEIR__NOBODY;
+        c->owners[count++] = r && r->owner[0] ? weir__roster_owner(&c->roster, r) : WEIR__NOBODY;
     }
     return count;
 }
 
-static void look_at(struct weir__control *c, int64_t at_ms, int64_t now_ms)
+void weir__plan_look(struct weir__control *c, int64_t at_ms, int64_t now_ms)
 {
     if (at_ms > now_ms && at_ms < c->look_ms) c->look_ms = at_ms;
 }
@@ -165,21 +170,23 @@ static void expect(struct weir__control *c, uint32_t p, int64_t now_ms)
 {
     struct weir__part *part = &c->parts[p];
     const struct weir_record *r = weir__plan_record(c, p);
-    bool ours = !part->corrupt && is_ours(c, r);
+    bool ours = !part->corrupt && weir__plan_ours(c, r);
     bool coming = r && !part->corrupt && r->owner[0] && !ours && !c->leaving &&
                   c->me != WEIR__NOBODY && part->target == c->me;
     bool gone = coming && weir__plan_abandoned(c, r, now_ms);
-    bool living = coming && !gone && weir__roster_find(&c->roster, r->owner) != WEIR__NOBODY;
+    bool living =
+        coming && !gone && !is_foreign(c, r) && weir__roster_owner(&c->roster, r) != WEIR__NOBODY;
 
-    look_at(c, part->paused_until_ms, now_ms);
-    if (part->state == WEIR__PART_IDLE && part->target == c->me) look_at(c, c->take_due_ms, now_ms);
-    if (coming && !gone) look_at(c, weir__roster_dead_ms(&c->roster, r->owner) + 1, now_ms);
+    weir__plan_look(c, part->paused_until_ms, now_ms);
+    if (part->state == WEIR__PART_IDLE && part->target == c->me)
+        weir__plan_look(c, c->take_due_ms, now_ms);
+    if (coming && !gone) weir__plan_look(c, weir__roster_dead_ms(&c->roster, r->owner) + 1, now_ms);
     if (living && !part->wanted) part->wanted_ms = now_ms;
     if (ours && part->wanted) c->progress_ms = now_ms;
     part->wanted = living && now_ms >= part->paused_until_ms;
     if (part->wanted) {
         c->waiting++;
-        look_at(c, overdue_at(c, part), now_ms);
+        weir__plan_look(c, overdue_at(c, part), now_ms);
     }
 }
 
@@ -213,6 +220,9 @@ int weir__plan(struct weir__control *c, int64_t now_ms)
     for (uint32_t i = 0; i < count; i++) c->parts[c->numbers[i]].target = c->owners[i];
     c->waiting = 0;
     c->look_ms = INT64_MAX;
+    c->renew_due_ms = now_ms;
+    if (roster->foreign_alive > 0) rc = weir__plan_foreign(c, now_ms);
+    if (rc != 0) return rc;
     for (uint32_t p = 0; p < c->partitions; p++) {
         expect(c, p, now_ms);
         weir__plan_enqueue(c, p, now_ms);

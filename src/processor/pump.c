@@ -23,7 +23,7 @@
 
 struct orders {
     enum weir_close_reason stop, drain;
-    bool reopen, doubted, paused, abandoned;
+    bool reopen, moved, doubted, paused, abandoned, shared;
 };
 
 static int64_t pause_ms(uint32_t attempts, int64_t max_ms)
@@ -178,7 +178,8 @@ static enum weir__pump open_partition(struct weir_partition *p)
     return give_up(p, WEIR_CLOSED_ERROR, PAUSE_RETRY_MAX_MS);
 }
 
-static void find_position(struct weir_partition *p, struct weir_position *out)
+/* true: by its checkpoint. */
+static bool find_position(struct weir_partition *p, struct weir_position *out)
 {
     struct weir_processor *x = p->processor;
     const struct weir__place *place;
@@ -192,6 +193,7 @@ static void find_position(struct weir_partition *p, struct weir_position *out)
                                       .value = (int64_t)place->sequence};
     weir__mutex_unlock(&x->lock);
     if (!place && x->options.initial) x->options.initial(p->id, out, x->options.user);
+    return place != NULL;
 }
 
 /* From any thread, under the source's locks. */
@@ -220,7 +222,7 @@ static enum weir__pump open_stream(struct weir_partition *p)
 {
     struct weir_processor *x = p->processor;
     struct weir_stream_options o = {
-        .epoch = p->epoch,
+        .epoch = p->shared ? 0 : p->epoch,
         .owner = x->name,
         .bytes_max = x->stream_bytes,
         .events_max = x->stream_events,
@@ -229,20 +231,26 @@ static enum weir__pump open_stream(struct weir_partition *p)
         .user = p,
     };
     struct weir_error err;
-    int rc;
+    bool marked = find_position(p, &o.position);
+    int rc = marked && o.position.value < 0
+                 ? weir__fail(&err, WEIR_EINVAL, "no sequence number is that high")
+                 : x->source->ops->open(x->source, p->id, &o, &p->stream, &err);
 
-    find_position(p, &o.position);
-    rc = x->source->ops->open(x->source, p->id, &o, &p->stream, &err);
     if (rc == 0) {
         p->tries = 0;
         return WEIR__PUMP_AGAIN;
     }
+    if (rc == WEIR_EEPOCH && p->shared) {
+        /* Foreign owners have epoch 0: what is in the way is a link of a copy that had it before. */
+        p->shared = false;
+        return WEIR__PUMP_AGAIN;
+    }
     if (rc == WEIR_EEPOCH) doubt(p);
-    if (rc == WEIR_EINVAL && o.position.from == WEIR_FROM_SEQUENCE)
+    if (rc == WEIR_EINVAL && marked)
         weir__wrap(&err, rc,
-                   "the checkpoint at %" PRId64 " of partition %" PRIu32
+                   "the checkpoint at %" PRIu64 " of partition %" PRIu32
                    " is not in the hub (weir checkpoint set, or delete, puts it right)",
-                   o.position.value, p->id);
+                   (uint64_t)o.position.value, p->id);
     return rest(p, WEIR_OPENING, &err);
 }
 
@@ -427,8 +435,9 @@ static bool tell_missed(struct weir_partition *p)
     if (p->hand.missed == 0) return true;
     weir__fail(&err, WEIR_ENOTFOUND,
                "%" PRIu64 " events of partition %" PRIu32
-               " were older than the hub keeps them and are missing",
-               p->hand.missed, p->id);
+               " are gone: they were older than the hub keeps them; going on at %" PRIu64
+               " (a longer retention, or more copies, would have them)",
+               p->hand.missed, p->id, p->hand.events[0].sequence);
     return tell(p, WEIR_RECEIVING, &err);
 }
 
@@ -466,8 +475,10 @@ static void take_orders(struct weir_partition *p, struct orders *out)
                            .reopen = p->reopen,
                            .doubted = p->doubted,
                            .paused = p->paused,
-                           .abandoned = x->abandoned};
+                           .abandoned = x->abandoned,
+                           .shared = x->slots[p->id].shared};
     if (p->reopen && !p->stop && !p->ended) {
+        out->moved = p->checkpoint.rewinds != x->slots[p->id].record.rewinds;
         weir__checkpoint_reopen(&p->checkpoint, &x->slots[p->id].record);
         atomic_store(&p->revoked, p->drain != 0);
     }
@@ -526,6 +537,8 @@ enum weir__pump weir__pump_turn(struct weir_partition *p, int64_t *due_ms)
     if (o.reopen) {
         forget_stream(p);
         p->epoch = p->checkpoint.epoch;
+        p->shared = o.shared;
+        if (o.moved) p->tries = 0; /* by hand, to where it may work */
         if (p->tries < 2) p->retry_ms = 0;
     }
     began_ms = weir__now_ms();

@@ -104,6 +104,7 @@ int weir__runner_place(struct weir_processor *x, const struct weir_record *recor
     p->processor = x;
     p->id = record->partition;
     p->epoch = record->epoch;
+    p->shared = x->slots[record->partition].shared;
     p->due_ms = INT64_MAX;
     weir__checkpoint_init(&p->checkpoint, record, &policy);
     x->slots[record->partition].live = p;

@@ -57,6 +57,7 @@ struct weir_partition {
     bool overdue;           /* and that was told */
 
     /* The turn's own. */
+    bool shared;  /* its slot's, until an attach with 0 is refused */
     bool opened;  /* the program's open was called */
     bool ended;   /* and its close */
     bool drained; /* the control was told */
@@ -80,6 +81,7 @@ struct weir__slot {
     struct weir_partition *live; /* from START to the end of its close */
     bool pending;                /* started again before that */
     struct weir_record record;   /* where it starts, then, or where the live one reopens */
+    bool shared;                 /* foreign owners live: its streams are opened with epoch 0 */
 };
 
 struct weir__worker {

@@ -119,7 +119,8 @@ static int try_group(struct hub_source *s, struct weir_error *err)
     int rc = weir_receiver_open(&receiver, s->weir, s->base.hub, 0, &o, err);
 
     weir_receiver_close(receiver);
-    return rc == WEIR_EEPOCH || rc == WEIR_ELIMIT ? 0 : rc;
+    if (rc == 0 || rc == WEIR_EEPOCH || rc == WEIR_ELIMIT) return 0;
+    return weir__wrap(err, rc, "consumer group '%s' of hub '%s'", s->base.group, s->base.hub);
 }
 
 static int copy_name(char *to, size_t room, const char *name, const char *what,
