@@ -221,7 +221,7 @@ def start(_, rounds, folder, *__):
 
 MODES = {  # what runs it, whether on PostgreSQL, and what happens in a round
     "kill": (under_load, False, hit_copies),
-    "freeze": (under_load, False, hit_copies),
+    "freeze": (under_load, True, hit_copies),  # a file's lock would be frozen with its holder
     "move": (under_load, False, hit_copies),
     "cut": (under_load, True, hit_copies),
     "outage": (under_load, True, take_store),
