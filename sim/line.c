@@ -69,7 +69,7 @@ static void send_late(struct world *w, struct host *h)
 
     w->late[slot] = h->call;
     weir__fault_hit(w, FAULT_LATE_EFFECT);
-    weir__world_push(w, CALL_MS + weir__world_roll(w, 0, 3000), EVENT_LATE, index_of(w, h), slot);
+    weir__world_push(w, weir__world_roll(w, CALL_MS, LATE_MS), EVENT_LATE, index_of(w, h), slot);
 }
 
 /* Whether the store cannot be reached at all. */

@@ -36,7 +36,8 @@ static void stay_quiet(struct world *w)
 {
     uint64_t before[WEIR__SIM_HOSTS_MAX], most = 2 * (QUIET_MS / BEAT_MS + 1);
 
-    weir__world_run(w, w->now_ms + EXPIRE_MS + 2 * BEAT_MS);
+    /* A beat that comes late is a sign of life from the dead: they get partitions once more. */
+    weir__world_run(w, w->now_ms + LATE_MS + EXPIRE_MS + 3 * BEAT_MS);
     w->claims = 0;
     for (uint32_t i = 0; i < WEIR__SIM_HOSTS_MAX; i++) before[i] = w->hosts[i].control_calls;
     weir__world_run(w, w->now_ms + QUIET_MS);

@@ -13,6 +13,7 @@
 #define EXPIRE_MS 3000
 #define HANDOVER_MS 10000
 #define CALL_MS 1000 /* a store's handle gives up; more than a beat, and one lost call is a death */
+#define LATE_MS 4000 /* what comes late is under way for at most so long */
 #define LATE_MAX 64  /* calls on their way to the store whose caller does not wait any more */
 
 enum event_kind {
