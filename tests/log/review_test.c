@@ -191,6 +191,7 @@ static void upkeep_leaves_no_work_behind(void **state)
     deadline_ns = weir__deadline_ns(1000);
     while (stats_of(w).unflushed_bytes > 0 && weir__mono_ns() < deadline_ns) sched_yield();
     assert_int_equal(stats_of(w).unflushed_bytes, 0);
+    assert_int_equal(workload_close(w), 0); /* its threads use the gate */
 }
 
 static void count_wake(void *user)
