@@ -209,7 +209,7 @@ int weir__log_open(struct weir__log **out, const struct weir__log_options *optio
                        log->dir);
     if (rc == 0) rc = weir__log_recover(log, err);
     if (rc == 0) rc = begin_epoch(log, err);
-    if (rc == 0) rc = weir__keep_start(log, err);
+    if (rc == 0) rc = weir__upkeep_start(log, err);
     if (rc != 0) {
         weir__log_free(log);
         return weir__wrap(err, rc, "opening log %s", options->dir);

@@ -179,8 +179,13 @@ uint64_t weir__log_next_capacity(const struct weir__log *, uint64_t batch_bytes)
 bool weir__log_fits(const struct weir__log *, uint64_t batch_bytes);
 void weir__segment_close(struct weir__segment *); /* handles, index and memory; takes NULL */
 
-/* keep.c */
-int weir__keep_start(struct weir__log *, struct weir_error *); /* threads, unless told not to */
+/* upkeep.c */
+int weir__upkeep_start(struct weir__log *, struct weir_error *); /* threads, unless told not to */
+
+/* retention.c; with the lock held, which is let go of during disk operations */
+void weir__retention_tick(struct weir__log *, int64_t mono_ms);      /* moves retention's clock */
+bool weir__retention_due(const struct weir__log *);                  /* the oldest segment may go */
+int weir__retention_expire(struct weir__log *, struct weir_error *); /* lets it go */
 
 /* look.c; with the lock held, which is let go of during disk operations */
 void weir__log_pin(struct weir__segment *); /* its file and memory stay until unpinned */

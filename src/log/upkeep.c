@@ -1,19 +1,14 @@
-/* keep.c - what a log does by itself, and the two threads that do it.
+/* upkeep.c - what a log does by itself, and the two threads that do it.
  *
  * The flusher commits what nobody waits for in person, and runs all completions. The keeper looks
  * after time: it marks the end of an idle log as durable, rolls a segment that has grown old,
- * prepares the next one, and lets old segments go.
- *
- * Retention measures age on a clock of its own, which follows the wall clock but takes no more than
- * KEEP_STEP_MS beyond what the monotonic clock saw pass: one jump forward expires nothing. The
- * control file remembers it; the times of events cannot say it, they may come from such a jump. */
+ * prepares the next one, and applies retention (retention.c). */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "log/state.h"
 
 #define STEP_MS 1000          /* how often the keeper looks */
-#define KEEP_STEP_MS 60000    /* how much retention's clock may gain on real time in one look */
 #define ROLLS_PER_RETENTION 8 /* a segment is closed after this part of the retention time */
 #define ROLL_MS_MAX (INT64_C(24) * 3600 * 1000)
 #define ROLL_MS_MIN 1000
@@ -69,7 +64,7 @@ static void *run_keeper(void *arg)
     return NULL;
 }
 
-int weir__keep_start(struct weir__log *log, struct weir_error *err)
+int weir__upkeep_start(struct weir__log *log, struct weir_error *err)
 {
     int rc;
 
@@ -140,119 +135,6 @@ static int roll_by_age(struct weir__log *log, struct weir_error *err)
     return 0;
 }
 
-static void move_keep_clock(struct weir__log *log, int64_t mono_ms)
-{
-    int64_t wall_ms = log->o.clock.wall_ms(log->o.clock.self);
-    int64_t most = log->keep_wall_ms + (mono_ms - log->keep_mono_ms) + KEEP_STEP_MS;
-
-    log->keep_mono_ms = mono_ms;
-    if (wall_ms > most) wall_ms = most;
-    if (wall_ms > log->keep_wall_ms)
-        __atomic_store_n(&log->keep_wall_ms, wall_ms, __ATOMIC_RELAXED);
-}
-
-static bool expired(const struct weir__log *log)
-{
-    uint64_t bytes = 0;
-
-    if (log->segment_count < 2 || log->failed || log->headed) return false;
-    if (log->o.retain_ms > 0 && log->keep_wall_ms - log->segments[1]->h.time_ms > log->o.retain_ms)
-        return true;
-    if (log->o.retain_bytes == 0) return false;
-    for (size_t i = 1; i < log->segment_count; i++) bytes += log->segments[i]->h.capacity;
-    return bytes >= log->o.retain_bytes;
-}
-
-/* Where the partitions will begin once the oldest segment is gone. The leader's, without lock. */
-static int read_begin(struct weir__log *log, struct weir__segment *next, struct weir__head *out,
-                      struct weir_error *err)
-{
-    struct weir__file *f = NULL;
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc;
-
-    if (next == weir__log_active(log)) {
-        memcpy(out, log->start_heads, log->o.partitions * sizeof *out);
-        return 0;
-    }
-    rc = weir__log_path(log->dir, next->name, path, err);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
-    if (rc == 0) rc = weir__segment_read_heads(f, &next->h, log->o.partitions, out, NULL, err);
-    weir__file_close(f);
-    return rc;
-}
-
-/* The oldest segment is no longer of the log, durably: it becomes the spare when nobody reads it
- * and its size is right. Otherwise it is returned for its file to be removed; the last reader frees
- * what is in memory. */
-static struct weir__segment *let_go(struct weir__log *log)
-{
-    struct weir__segment *seg = log->segments[0];
-
-    memmove(log->segments, log->segments + 1, --log->segment_count * sizeof log->segments[0]);
-    if (seg->read) log->read_files--;
-    if (seg->pins > 0 || log->spare || seg->lost || seg->h.capacity != log->o.segment_bytes_max) {
-        seg->removed = true;
-        seg->pins++;
-        return seg;
-    }
-    weir__file_close(seg->read);
-    weir__index_free(seg->index);
-    seg->read = NULL;
-    seg->index = NULL;
-    log->spare = seg;
-    return NULL;
-}
-
-static void remove_file(struct weir__log *log, struct weir__segment *seg)
-{
-    char path[WEIR__LOG_PATH_BYTES];
-
-    weir__mutex_unlock(&log->lock);
-    if (weir__log_path(log->dir, seg->name, path, NULL) == 0)
-        log->fs->ops->remove(log->fs, path, NULL);
-    weir__mutex_lock(&log->lock);
-    weir__log_unpin(log, seg);
-}
-
-static int expire_oldest(struct weir__log *log, struct weir_error *err)
-{
-    struct weir__head *begin = calloc(log->o.partitions, sizeof *begin);
-    struct weir__segment *gone = NULL;
-    bool readable = false;
-    int rc = 0;
-
-    if (!begin) return weir__fail(err, WEIR_ENOMEM, "retention: out of memory");
-    weir__log_take_lead(log);
-    if (!expired(log)) { /* somebody was faster */
-        weir__log_give_lead(log);
-        free(begin);
-        return 0;
-    }
-    weir__mutex_unlock(&log->lock);
-    if (!log->segments[1]->lost) {
-        rc = read_begin(log, log->segments[1], begin, err);
-        readable = rc == 0;
-        if (rc == WEIR_ECORRUPT || rc == WEIR_EIO) rc = 0; /* will not get better */
-    }
-    if (rc == 0) {
-        log->control.first_segment = log->segments[1]->h.number;
-        rc = weir__log_write_control(log, err);
-    }
-    weir__mutex_lock(&log->lock);
-    if (rc == 0) {
-        if (readable) memcpy(log->begin_heads, begin, log->o.partitions * sizeof *begin);
-        gone = let_go(log);
-    } else {
-        log->control.first_segment = log->segments[0]->h.number;
-        if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
-    }
-    weir__log_give_lead(log);
-    if (gone) remove_file(log, gone);
-    free(begin);
-    return rc;
-}
-
 /* A file for the next segment, once the active one is half full or soon will be. */
 static int prepare_spare(struct weir__log *log, struct weir_error *err)
 {
@@ -288,13 +170,13 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
     if (log->o.sync_ms && log->synced < log->visible && !log->failed &&
         mono_ms - log->synced_mono_ms >= log->o.sync_ms)
         first = weir__log_sync_lazily(log, err);
-    if (mono_ms - log->keep_mono_ms >= STEP_MS) move_keep_clock(log, mono_ms);
+    if (mono_ms - log->keep_mono_ms >= STEP_MS) weir__retention_tick(log, mono_ms);
     if (first == 0) first = mark_end(log, mono_ms, err);
     if (first == 0) first = roll_by_age(log, err);
     most = log->segment_count;
     if (first == 0 || first == WEIR_ENOSPACE) /* on a full disk, this is what makes room */
-        while (rc == 0 && most-- > 0 && expired(log))
-            rc = expire_oldest(log, first == 0 ? err : &unsaid);
+        while (rc == 0 && most-- > 0 && weir__retention_due(log))
+            rc = weir__retention_expire(log, first == 0 ? err : &unsaid);
     if (first == 0) first = rc;
     if (first == 0) first = prepare_spare(log, err);
     weir__log_pass_on(log); /* whoever saw us wait for the lead left the work to us */
