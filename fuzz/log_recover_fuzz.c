@@ -116,7 +116,8 @@ static void fix_segment(struct simfs *disk, const char *path)
 
 static void put_header(struct simfs *disk, uint64_t at, const uint8_t *from, size_t len)
 {
-    uint8_t bytes[WEIR__BATCH_HEADER_BYTES] = {0}, base[8] = {0};
+    uint8_t bytes[WEIR__BATCH_HEADER_BYTES] = {0}, base[8] = {0}, secret[8] = {0};
+    struct weir__batch_stamp stamp;
     struct weir__batch_header h;
 
     if (at + sizeof bytes > simfs_size(disk, files[2])) return;
@@ -135,7 +136,9 @@ static void put_header(struct simfs *disk, uint64_t at, const uint8_t *from, siz
         .partition = bytes[40],
         .attrs = bytes[41],
     };
-    weir__batch_encode(&h, HUB_ID, bytes);
+    simfs_peek(disk, files[2], secret, sizeof secret, 80);
+    stamp = weir__batch_stamp(HUB_ID, weir__load64(secret));
+    weir__batch_encode(&h, &stamp, bytes);
     simfs_poke(disk, files[2], bytes, sizeof bytes, at);
 }
 

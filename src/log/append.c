@@ -34,8 +34,9 @@ static int measure(const struct weir__log *log, struct incoming *in, struct weir
                               log->o.batch_bytes_max);
         in->body_crc = weir__crc32c(in->body_crc, b->body[i].at, b->body[i].len);
     }
-    if (b->partition >= log->o.partitions)
-        return weir__fail(err, WEIR_EINVAL, "partition %u of %u", b->partition, log->o.partitions);
+    if (b->partition >= weir__log_partitions(log))
+        return weir__fail(err, WEIR_EINVAL, "partition %u of %u", b->partition,
+                          weir__log_partitions(log));
     if (b->count == 0 || b->count > bytes)
         return weir__fail(err, WEIR_EINVAL, "%u events in %" PRIu64 " bytes", b->count, bytes);
     in->body_bytes = (uint32_t)bytes;
@@ -68,8 +69,10 @@ static bool queue_room(struct weir__log *log)
 }
 
 /* 1: there is room. 0: not yet. Negative: there never will be. */
-static int try_room(struct weir__log *log, uint64_t bytes, struct weir_error *err)
+static int try_room(struct weir__log *log, const struct incoming *in, struct weir_error *err)
 {
+    uint64_t bytes = in->bytes;
+
     if (log->failed) return weir__log_state_locked(log, err);
     if (log->closing) return weir__fail(err, WEIR_ECLOSED, "the log is closing");
     if (log->roll_rc != 0) {
@@ -80,7 +83,7 @@ static int try_room(struct weir__log *log, uint64_t bytes, struct weir_error *er
         return rc;
     }
     if (!queue_room(log)) return 0;
-    if (!weir__log_fits(log, bytes)) {
+    if (!weir__log_fits(log, in->batch->partition, bytes)) {
         log->want_roll = true;
         if (bytes > log->roll_bytes) log->roll_bytes = bytes;
     }
@@ -100,7 +103,7 @@ static int wait_for_room(struct weir__log *log, const struct incoming *in, int64
     bool may_lead = in->waiter || alone;
     int rc;
 
-    while ((rc = try_room(log, in->bytes, err)) == 0) {
+    while ((rc = try_room(log, in, err)) == 0) {
         bool timed_out = false;
 
         if (deadline_ns != 0 && may_lead && !log->leading && weir__log_has_work(log)) {
@@ -204,7 +207,7 @@ static void copy_batch(struct weir__log *log, const struct incoming *in)
     };
     uint8_t *at = weir__tail_at(&log->tail), *end = at + in->bytes;
 
-    weir__batch_encode(&h, log->o.hub_id, at);
+    weir__batch_encode(&h, &weir__log_active(log)->stamp, at);
     at += WEIR__BATCH_HEADER_BYTES;
     for (int i = 0; i < WEIR__LOG_BODY_PARTS_MAX; i++) {
         if (b->body[i].len == 0) continue;

@@ -1,7 +1,7 @@
 /* batch.c - the header of a batch, little-endian, at a multiple of 8:
  *
- *    0  u32  magic "WBAT"
- *    4  u32  checksum: CRC-32C of the hub's id and bytes 8..79
+ *    0  u32  magic: the low half of the hub's secret; "WBAT" in segments of format version 1
+ *    4  u32  checksum: CRC-32C of the hub's id, the hub's secret (not in version 1) and bytes 8..79
  *    8  u64  log position of byte 0
  *   16  u64  watermark: every position below it was on disk when this was taken in
  *   24  u32  epoch: number of the opening of the log that wrote it; never decreases along the log
@@ -20,7 +20,9 @@
  *   80       body, then zeros up to a multiple of 8
  *
  * Position, hub and epoch are under the checksum, so bytes of another place, of another hub, or
- * left behind by an earlier life of the segment can never pass for this batch. The batch before is
+ * left behind by an earlier life of the segment can never pass for this batch. The secret is random,
+ * never leaves the folder and differs from hub to hub, so bytes that a sender chose cannot pass for
+ * it either: a recovery that searches a segment believes only what the hub wrote. The batch before is
  * told so that, when its header goes bad, it is known whose events are gone and how many. It is not
  * told across segments and openings, where other records know as much. */
 #include "log/batch.h"
@@ -29,7 +31,7 @@
 
 #include "base/crc.h"
 
-#define BATCH_MAGIC 0x54414257u
+#define MAGIC_VERSION_1 0x54414257u
 #define PARTITION_BITS 10
 #define COUNT_MANY 65535u
 
@@ -38,15 +40,23 @@ static_assert((WEIR__LOG_BATCH_BYTES_MAX + 2 * WEIR__BATCH_HEADER_BYTES) / WEIR_
                   1u << (32 - PARTITION_BITS),
               "the size of a batch fits");
 
-static uint32_t header_crc(const uint8_t *at, uint64_t hub_id)
+struct weir__batch_stamp weir__batch_stamp(uint64_t hub_id, uint64_t secret)
 {
-    return weir__crc32c(weir__crc32c(0, &hub_id, sizeof hub_id), at + 8,
-                        WEIR__BATCH_HEADER_BYTES - 8);
+    uint32_t seed = weir__crc32c(0, &hub_id, sizeof hub_id);
+
+    if (secret == 0) return (struct weir__batch_stamp){MAGIC_VERSION_1, seed};
+    return (struct weir__batch_stamp){(uint32_t)secret, weir__crc32c(seed, &secret, sizeof secret)};
 }
 
-void weir__batch_encode(const struct weir__batch_header *h, uint64_t hub_id, uint8_t *to)
+static uint32_t header_crc(const uint8_t *at, const struct weir__batch_stamp *stamp)
 {
-    weir__store32(to, BATCH_MAGIC);
+    return weir__crc32c(stamp->seed, at + 8, WEIR__BATCH_HEADER_BYTES - 8);
+}
+
+void weir__batch_encode(const struct weir__batch_header *h, const struct weir__batch_stamp *stamp,
+                        uint8_t *to)
+{
+    weir__store32(to, stamp->magic);
     weir__store64(to + 8, h->position);
     weir__store64(to + 16, h->watermark);
     weir__store32(to + 24, h->epoch);
@@ -63,7 +73,7 @@ void weir__batch_encode(const struct weir__batch_header *h, uint64_t hub_id, uin
     weir__store32(to + 72, h->producer.sequence);
     weir__store32(to + 76,
                   h->before.bytes / WEIR__BATCH_ALIGN << PARTITION_BITS | h->before.partition);
-    weir__store32(to + 4, header_crc(to, hub_id));
+    weir__store32(to + 4, header_crc(to, stamp));
 }
 
 static struct weir__batch_before decode_before(const uint8_t *from)
@@ -76,10 +86,11 @@ static struct weir__batch_before decode_before(const uint8_t *from)
     return b;
 }
 
-bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch_header *out)
+bool weir__batch_decode(const uint8_t *from, const struct weir__batch_stamp *stamp,
+                        struct weir__batch_header *out)
 {
-    if (weir__load32(from) != BATCH_MAGIC) return false;
-    if (weir__load32(from + 4) != header_crc(from, hub_id)) return false;
+    if (weir__load32(from) != stamp->magic) return false;
+    if (weir__load32(from + 4) != header_crc(from, stamp)) return false;
     *out = (struct weir__batch_header){
         .position = weir__load64(from + 8),
         .watermark = weir__load64(from + 16),
@@ -101,7 +112,8 @@ bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch
            out->time_ms >= 0;
 }
 
-bool weir__batch_begins(const uint8_t *from, uint64_t position)
+bool weir__batch_begins(const uint8_t *from, const struct weir__batch_stamp *stamp,
+                        uint64_t position)
 {
-    return weir__load32(from) == BATCH_MAGIC && weir__load64(from + 8) == position;
+    return weir__load32(from) == stamp->magic && weir__load64(from + 8) == position;
 }

@@ -31,10 +31,22 @@ struct weir__batch_header {
     struct weir__batch_before before;
 };
 
-void weir__batch_encode(const struct weir__batch_header *, uint64_t hub_id, uint8_t *to);
+/* What marks a header as written by this hub. Since format version 2 both parts come from the hub's
+ * secret, so a sender who puts the bytes of a header into an event would have to guess 64 bits. */
+struct weir__batch_stamp {
+    uint32_t magic;
+    uint32_t seed; /* of the checksum */
+};
 
-/* False when these 80 bytes are not a header of this hub. Checks the header alone. */
-bool weir__batch_decode(const uint8_t *from, uint64_t hub_id, struct weir__batch_header *out);
+/* secret 0: of format version 1, which had none. */
+struct weir__batch_stamp weir__batch_stamp(uint64_t hub_id, uint64_t secret);
+
+void weir__batch_encode(const struct weir__batch_header *, const struct weir__batch_stamp *,
+                        uint8_t *to);
+
+/* False when these 80 bytes are not a header with this stamp. Checks the header alone. */
+bool weir__batch_decode(const uint8_t *from, const struct weir__batch_stamp *,
+                        struct weir__batch_header *out);
 
 /* Bytes in the log of a batch with this body. */
 static inline uint64_t weir__batch_bytes(uint32_t body_bytes)
@@ -43,6 +55,6 @@ static inline uint64_t weir__batch_bytes(uint32_t body_bytes)
 }
 
 /* A quick look before the whole check: could a batch of this position begin here? */
-bool weir__batch_begins(const uint8_t *from, uint64_t position);
+bool weir__batch_begins(const uint8_t *from, const struct weir__batch_stamp *, uint64_t position);
 
 #endif

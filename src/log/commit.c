@@ -92,7 +92,7 @@ static void wake_watchers(struct weir__log *log, uint32_t partition)
 
 void weir__log_wake_all(struct weir__log *log)
 {
-    for (uint32_t i = 0; log->watch_count && i < log->o.partitions; i++) wake_watchers(log, i);
+    for (uint32_t i = 0; log->watch_count && i < log->partitions; i++) wake_watchers(log, i);
 }
 
 void weir__log_stop(struct weir__log *log, int rc, const struct weir_error *err)
@@ -175,7 +175,7 @@ static bool undo(struct weir__log *log, struct weir_error *err)
     for (uint64_t i = log->queue_tail; i-- > log->queue_commit;)
         if (place(log, i)->producer_id && place(log, i)->body_bytes)
             restore_producer(log, place(log, i));
-    memcpy(log->heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
+    memcpy(log->heads, log->durable_heads, log->partitions * sizeof *log->heads);
     weir__tail_cut(&log->tail, log->visible);
     log->before = (struct weir__batch_before){0};
     log->undone += log->queue_tail - log->queue_commit;

@@ -3,7 +3,7 @@
  *
  *    0  u32  magic "WCTL"
  *    4  u32  CRC-32C of everything behind it in the copy
- *    8  u32  format version, 1
+ *    8  u32  format version, 2
  *   12  u32  partitions
  *   16  u64  hub id
  *   24  u64  generation; the copy is generation % 2
@@ -14,20 +14,34 @@
  *   64  u32  epoch
  *   68  u32  zero
  *   72  i64  retention's clock, Unix milliseconds
- *   80       per partition: u64 next sequence, u64 last offset, i64 last time: as at the watermark
+ *   80  u64  the hub's secret, never 0
+ *   88  u64  boot, 96 i64 milliseconds the machine was up, 104 i64 wall clock: when retention's
+ *            clock stood so
+ *  112  u64  of the segment being appended to: log position of byte 0, 120 u64 bytes of the file,
+ *  128  u64  log position of its first batch, 136 u64 the number in its name
+ *  144       zeros
+ *  192       per partition: u64 next sequence, u64 last offset, i64 last time: as at the watermark
  *
- * A copy takes a multiple of 4096 bytes; the second begins where the first ends. The heads are here
- * so that a damaged tail cannot hide which events were lost with it. */
+ * A copy takes a multiple of 4096 bytes; the second begins at COPY_AT, which leaves room for the
+ * most partitions there can be. The heads are here so that a damaged tail cannot hide which events
+ * were lost with it.
+ *
+ * Version 1 had no secret, ended its fixed part at 80, and its second copy began where the first
+ * ended. It is read; the first write goes where none of its copies can lie. */
 #include "log/control.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/crc.h"
 #include "log/log.h"
 
 #define CONTROL_MAGIC 0x4c544357u
-#define CONTROL_VERSION 1u
-#define CONTROL_FIXED_BYTES 80u
+#define CONTROL_VERSION 2u
+#define FIXED_BYTES_1 80u
+#define FIXED_BYTES 192u
+#define COPY_AT (64u << 10) /* of the second copy */
+#define COPIES_MAX 3        /* places to look: first, second of version 2, second of version 1 */
 #define KEEP_MS_MAX (INT64_C(1) << 53) /* far from where adding to it overflows */
 
 void weir__heads_encode(const struct weir__head *heads, uint32_t count, uint8_t *to)
@@ -48,11 +62,34 @@ void weir__heads_decode(const uint8_t *from, uint32_t count, struct weir__head *
     }
 }
 
-static size_t copy_bytes(uint32_t partitions)
+int weir__control_resize(struct weir__control *c, uint32_t partitions, struct weir_error *err)
 {
-    return weir__round_up(CONTROL_FIXED_BYTES + (uint64_t)partitions * WEIR__HEAD_BYTES,
-                          WEIR__FS_BLOCK);
+    struct weir__head *heads = realloc(c->heads, partitions * sizeof *heads);
+
+    if (!heads) return weir__fail(err, WEIR_ENOMEM, "control file: out of memory");
+    if (partitions > c->partitions)
+        memset(heads + c->partitions, 0, (partitions - c->partitions) * sizeof *heads);
+    c->heads = heads;
+    c->partitions = partitions;
+    return 0;
 }
+
+void weir__control_fini(struct weir__control *c)
+{
+    free(c->heads);
+    c->heads = NULL;
+}
+
+static size_t copy_bytes(uint32_t version, uint32_t partitions)
+{
+    uint32_t fixed = version == 1 ? FIXED_BYTES_1 : FIXED_BYTES;
+
+    return weir__round_up(fixed + (uint64_t)partitions * WEIR__HEAD_BYTES, WEIR__FS_BLOCK);
+}
+
+static_assert(FIXED_BYTES + WEIR__LOG_PARTITIONS_MAX * WEIR__HEAD_BYTES < COPY_AT &&
+                  2 * (FIXED_BYTES_1 + WEIR__LOG_PARTITIONS_MAX * WEIR__HEAD_BYTES) < COPY_AT,
+              "both copies of version 1, and one of version 2, fit in front of the second");
 
 static void encode(const struct weir__control *c, uint8_t *to, size_t len)
 {
@@ -67,91 +104,194 @@ static void encode(const struct weir__control *c, uint8_t *to, size_t len)
     weir__store64(to + 48, c->watermark);
     weir__store64(to + 56, c->epoch_start);
     weir__store32(to + 64, c->epoch);
-    weir__store64(to + 72, (uint64_t)c->keep_ms);
-    weir__heads_encode(c->heads, c->partitions, to + CONTROL_FIXED_BYTES);
+    weir__store64(to + 72, (uint64_t)c->keep.keep_ms);
+    weir__store64(to + 80, c->secret);
+    weir__store64(to + 88, c->keep.boot);
+    weir__store64(to + 96, (uint64_t)c->keep.up_ms);
+    weir__store64(to + 104, (uint64_t)c->keep.wall_ms);
+    weir__store64(to + 112, c->active.base);
+    weir__store64(to + 120, c->active.capacity);
+    weir__store64(to + 128, c->active.data);
+    weir__store64(to + 136, c->active.name);
+    weir__heads_encode(c->heads, c->partitions, to + FIXED_BYTES);
     weir__store32(to + 4, weir__crc32c(0, to + 8, len - 8));
 }
 
+/* ---- reading ---- */
+
 enum copy_state { COPY_BAD, COPY_GOOD, COPY_OTHER_VERSION };
 
-static enum copy_state look(const uint8_t *at, size_t len)
+struct copy {
+    enum copy_state state;
+    uint32_t version;
+    uint64_t generation;
+    const uint8_t *at;
+};
+
+/* Judges the bytes at a place where a copy may begin. */
+static struct copy look(const uint8_t *at, size_t room)
 {
-    if (weir__load32(at) != CONTROL_MAGIC) return COPY_BAD;
-    if (weir__load32(at + 4) != weir__crc32c(0, at + 8, len - 8)) return COPY_BAD;
-    return weir__load32(at + 8) == CONTROL_VERSION ? COPY_GOOD : COPY_OTHER_VERSION;
+    struct copy c = {.at = at,
+                     .version = weir__load32(at + 8),
+                     .generation = weir__load64(at + 24)};
+    uint32_t partitions = weir__load32(at + 12);
+    size_t len;
+
+    if (weir__load32(at) != CONTROL_MAGIC || partitions == 0 ||
+        partitions > WEIR__LOG_PARTITIONS_MAX)
+        return c;
+    len = copy_bytes(c.version, partitions);
+    if (len > room || weir__load32(at + 4) != weir__crc32c(0, at + 8, len - 8)) return c;
+    c.state = c.version == 1 || c.version == CONTROL_VERSION ? COPY_GOOD : COPY_OTHER_VERSION;
+    return c;
 }
 
-static int decode(const uint8_t *at, struct weir__control *c, struct weir_error *err)
+static int decode(const struct copy *copy, struct weir__control *c, struct weir_error *err)
 {
-    if (weir__load32(at + 12) != c->partitions)
-        return weir__fail(err, WEIR_EINVAL, "control file is of %u partitions, not %u",
-                          weir__load32(at + 12), c->partitions);
+    const uint8_t *at = copy->at;
+    int rc = weir__control_resize(c, weir__load32(at + 12), err);
+
+    if (rc != 0) return rc;
     if (weir__load64(at + 16) != c->hub_id)
         return weir__fail(err, WEIR_EINVAL, "control file is of another hub");
-    c->generation = weir__load64(at + 24);
+    c->version = copy->version;
+    c->generation = copy->generation;
     c->first_segment = weir__load64(at + 32);
     c->last_segment = weir__load64(at + 40);
     c->watermark = weir__load64(at + 48);
     c->epoch_start = weir__load64(at + 56);
     c->epoch = weir__load32(at + 64);
-    c->keep_ms = (int64_t)weir__load64(at + 72);
-    weir__heads_decode(at + CONTROL_FIXED_BYTES, c->partitions, c->heads);
+    c->keep = (struct weir__keep_time){.keep_ms = (int64_t)weir__load64(at + 72)};
+    c->secret = 0;
+    c->stale_at = copy->version == 1 ? copy_bytes(1, c->partitions) : 0;
+    c->active = (struct weir__control_active){0};
+    if (copy->version > 1) {
+        c->secret = weir__load64(at + 80);
+        c->keep.boot = weir__load64(at + 88);
+        c->keep.up_ms = (int64_t)weir__load64(at + 96);
+        c->keep.wall_ms = (int64_t)weir__load64(at + 104);
+        c->active = (struct weir__control_active){weir__load64(at + 112), weir__load64(at + 120),
+                                                  weir__load64(at + 128), weir__load64(at + 136)};
+    }
+    weir__heads_decode(at + (copy->version == 1 ? FIXED_BYTES_1 : FIXED_BYTES), c->partitions,
+                       c->heads);
     if (c->first_segment == 0 || c->first_segment > c->last_segment ||
-        c->watermark < WEIR__LOG_ORIGIN || c->epoch == UINT32_MAX || c->keep_ms < 0 ||
-        c->keep_ms > KEEP_MS_MAX)
+        c->watermark < WEIR__LOG_ORIGIN || c->epoch == UINT32_MAX || c->keep.keep_ms < 0 ||
+        c->keep.keep_ms > KEEP_MS_MAX || (c->version > 1 && c->secret == 0))
         return weir__fail(err, WEIR_ECORRUPT, "control file contradicts itself");
     return 0;
+}
+
+/* Both copies; what cannot be read, and what lies behind the end, are zeros. */
+static int read_copies(struct weir__file *f, uint8_t *to, struct weir_error *err)
+{
+    size_t len = (size_t)2 * COPY_AT, got = 0;
+    int rc = f->ops->read(f, to, len, 0, &got, err);
+
+    if (rc == 0) memset(to + got, 0, len - got);
+    if (rc != WEIR_EIO) return rc;
+    for (size_t at = 0; at < len; at += WEIR__FS_BLOCK) {
+        rc = f->ops->read(f, to + at, WEIR__FS_BLOCK, at, &got, err);
+        if (rc == WEIR_EIO) got = 0;
+        if (rc != 0 && rc != WEIR_EIO) return rc;
+        memset(to + at + got, 0, WEIR__FS_BLOCK - got);
+    }
+    return 0;
+}
+
+/* Version 1 kept its second copy behind the first, whose length depends on the partitions; when the
+ * first is gone it is looked for at every block. */
+static struct copy second_of_version_1(const uint8_t *file)
+{
+    size_t longest = copy_bytes(1, WEIR__LOG_PARTITIONS_MAX);
+
+    for (size_t at = WEIR__FS_BLOCK; at <= longest; at += WEIR__FS_BLOCK) {
+        struct copy c = look(file + at, (size_t)2 * COPY_AT - at);
+
+        if (c.state == COPY_GOOD && c.version == 1 && copy_bytes(1, weir__load32(c.at + 12)) == at)
+            return c;
+    }
+    return (struct copy){0};
+}
+
+static int choose(const struct copy copies[COPIES_MAX], struct weir__control *c,
+                  int *out_bad_copies, struct weir_error *err)
+{
+    const struct copy *best = NULL;
+    int good = 0;
+
+    for (int i = 0; i < COPIES_MAX; i++) {
+        if (copies[i].state == COPY_OTHER_VERSION)
+            return weir__fail(err, WEIR_EVERSION,
+                              "log format version %u is not known here (this weir writes %u)",
+                              copies[i].version, CONTROL_VERSION);
+        if (copies[i].state != COPY_GOOD) continue;
+        good++;
+        if (!best || copies[i].generation > best->generation) best = &copies[i];
+    }
+    *out_bad_copies = good < 2 ? 2 - good : 0;
+    if (best) return decode(best, c, err);
+    return weir__fail(err, WEIR_ECORRUPT, "both copies in the control file are damaged");
 }
 
 int weir__control_read(struct weir__file *f, struct weir__control *c, int *out_bad_copies,
                        struct weir_error *err)
 {
-    size_t len = copy_bytes(c->partitions), got = 0;
-    uint8_t *both = calloc(2, len);
-    enum copy_state a, b;
+    uint8_t *file = malloc((size_t)2 * COPY_AT);
+    struct copy copies[COPIES_MAX];
     int rc;
 
-    if (!both) return weir__fail(err, WEIR_ENOMEM, "reading control file: out of memory");
-    for (size_t copy = 0; copy < 2; copy++) { /* one at a time: a bad sector costs one of them */
-        rc = f->ops->read(f, both + copy * len, len, copy * len, &got, err);
-        if (rc != 0 && rc != WEIR_EIO) goto out;
+    *out_bad_copies = 0;
+    if (!file) return weir__fail(err, WEIR_ENOMEM, "reading control file: out of memory");
+    rc = read_copies(f, file, err);
+    if (rc == 0) {
+        copies[0] = look(file, COPY_AT);
+        copies[1] = look(file + COPY_AT, COPY_AT);
+        copies[2] = second_of_version_1(file);
+        rc = choose(copies, c, out_bad_copies, err);
     }
-    a = look(both, len);
-    b = look(both + len, len);
-    *out_bad_copies = (a == COPY_BAD) + (b == COPY_BAD);
-    if (a == COPY_OTHER_VERSION || b == COPY_OTHER_VERSION) {
-        uint32_t version = weir__load32((a == COPY_OTHER_VERSION ? both : both + len) + 8);
-        rc = weir__fail(err, WEIR_EVERSION,
-                        "log format version %u is not known here (this weir writes %u)", version,
-                        CONTROL_VERSION);
-    } else if (a == COPY_BAD && b == COPY_BAD) {
-        rc = weir__fail(err, WEIR_ECORRUPT, "both copies in the control file are damaged");
-    } else if (b == COPY_BAD ||
-               (a == COPY_GOOD && weir__load64(both + 24) > weir__load64(both + len + 24))) {
-        rc = decode(both, c, err);
-    } else {
-        rc = decode(both + len, c, err);
-    }
-out:
-    free(both);
+    free(file);
+    return rc;
+}
+
+/* ---- writing ---- */
+
+/* The second copy of version 1, which could pass for the state of the log once both newer copies
+ * have gone bad. */
+static int erase_stale(struct weir__file *f, struct weir__control *c, struct weir_error *err)
+{
+    static const uint8_t zeros[WEIR__FS_BLOCK];
+    struct weir__bytes part = weir__bytes_of(zeros, sizeof zeros);
+    int rc;
+
+    if (c->stale_at == 0 || c->version == 1) return 0;
+    rc = f->ops->write(f, &part, 1, c->stale_at, err);
+    if (rc == 0) c->stale_at = 0;
     return rc;
 }
 
 int weir__control_write(struct weir__file *f, struct weir__control *c, bool sync,
                         struct weir_error *err)
 {
-    size_t len = copy_bytes(c->partitions);
+    size_t len = copy_bytes(CONTROL_VERSION, c->partitions);
     uint8_t *copy = malloc(len);
+    uint64_t before = c->generation;
     struct weir__bytes part;
     int rc;
 
+    assert(c->secret != 0);
     if (!copy) return weir__fail(err, WEIR_ENOMEM, "writing control file: out of memory");
     c->generation++;
+    if (c->version == 1) c->generation |= 1; /* away from both copies of version 1 */
     encode(c, copy, len);
     part = weir__bytes_of(copy, len);
-    rc = f->ops->write(f, &part, 1, (c->generation % 2) * len, err);
+    rc = erase_stale(f, c, err);
+    if (rc == 0) rc = f->ops->write(f, &part, 1, (c->generation % 2) * COPY_AT, err);
     if (rc == 0 && sync) rc = f->ops->sync(f, err);
-    if (rc != 0) c->generation--;
+    if (rc == 0)
+        c->version = CONTROL_VERSION;
+    else
+        c->generation = before;
     free(copy);
     return rc == 0 ? 0 : weir__wrap(err, rc, "writing control file");
 }

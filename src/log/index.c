@@ -7,8 +7,9 @@
  *             u64 segment number, u64 file offset of the folder, u32 partitions, u32 zero,
  *             u64 bytes in all, u64 log position behind the last batch; zeros
  *
- * The stamp is segment number and position: no part of an index that an earlier attempt to seal the
- * segment left here can pass for this one's.
+ * The stamp is segment number and position, and the checksums of trailer, folder and chunk headers
+ * start from the seed of the hub's batches: no part of an index that an earlier attempt to seal the
+ * segment left here, and no bytes that a sender chose, can pass for this one's.
  *
  * Chunk header, 40 bytes:
  *    0  u64 position of its first batch     8  u64 sequence of it      16  i64 time of it
@@ -160,7 +161,7 @@ uint64_t weir__index_stored_bytes(const struct weir__index *x)
 
 static uint32_t crc_of(const struct weir__index_stamp *stamp, const uint8_t *at, size_t len)
 {
-    uint32_t crc = weir__crc32c(0, &stamp->segment_number, sizeof stamp->segment_number);
+    uint32_t crc = weir__crc32c(stamp->seed, &stamp->segment_number, sizeof stamp->segment_number);
 
     return weir__crc32c(weir__crc32c(crc, &stamp->behind, sizeof stamp->behind), at, len);
 }
@@ -224,7 +225,7 @@ int weir__index_store(const struct weir__index *x, struct weir__file *f,
     weir__store32(trailer + 24, x->partitions);
     weir__store64(trailer + 32, bytes);
     weir__store64(trailer + 40, stamp->behind);
-    weir__store32(trailer + 4, weir__crc32c(0, trailer + 8, TRAILER_USED_BYTES - 8));
+    weir__store32(trailer + 4, weir__crc32c(stamp->seed, trailer + 8, TRAILER_USED_BYTES - 8));
     part = weir__bytes_of(at, bytes);
     rc = f->ops->write(f, &part, 1, start, err);
     free(at);
@@ -272,9 +273,9 @@ static int open_folder(const struct weir__index_source *s, uint32_t partition,
     if (s->end < TRAILER_BYTES) return bad_index(s, err);
     rc = read_exactly(s, t, sizeof t, s->end - TRAILER_BYTES, err);
     if (rc != 0) return rc;
-    stamp = (struct weir__index_stamp){weir__load64(t + 8), weir__load64(t + 40)};
+    stamp = (struct weir__index_stamp){weir__load64(t + 8), weir__load64(t + 40), s->stamp.seed};
     if (weir__load32(t) != INDEX_MAGIC ||
-        weir__load32(t + 4) != weir__crc32c(0, t + 8, sizeof t - 8) ||
+        weir__load32(t + 4) != weir__crc32c(stamp.seed, t + 8, sizeof t - 8) ||
         stamp.segment_number != s->stamp.segment_number ||
         (s->stamp.behind && stamp.behind != s->stamp.behind) ||
         weir__load32(t + 24) != s->partitions)

@@ -36,6 +36,7 @@ uint64_t weir__index_stored_bytes(const struct weir__index *);
 struct weir__index_stamp {
     uint64_t segment_number;
     uint64_t behind; /* log position behind the last batch; when looking, 0: not known */
+    uint32_t seed;   /* of all checksums: what a sender cannot know; 0 in version 1 */
 };
 
 /* Writes the stored form so that it ends at file offset `end`. */

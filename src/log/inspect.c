@@ -122,12 +122,12 @@ static bool same_chunk(const struct weir__index_chunk *a, const struct weir__ind
 static bool index_agrees(struct inspection *in, struct weir__file *f, uint32_t partition)
 {
     const struct weir__segment *seg = in->segment;
-    struct weir__index_source memory = {.memory = in->index, .partitions = in->log->o.partitions};
+    struct weir__index_source memory = {.memory = in->index, .partitions = seg->h.partitions};
     struct weir__index_source stored = {.file = f,
                                         .stamp = weir__segment_stamp(seg),
                                         .end = seg->h.capacity -
                                                weir__segment_front_bytes(seg->h.heads_bytes),
-                                        .partitions = in->log->o.partitions};
+                                        .partitions = seg->h.partitions};
     struct weir__index_chunk a, b;
 
     for (uint32_t n = 0;; n++) {
@@ -140,7 +140,7 @@ static bool index_agrees(struct inspection *in, struct weir__file *f, uint32_t p
 
 static void check_index(struct inspection *in, struct weir__file *f)
 {
-    for (uint32_t i = 0; i < in->log->o.partitions; i++) {
+    for (uint32_t i = 0; i < in->segment->h.partitions; i++) {
         struct weir__log_finding finding = {.kind = WEIR__LOG_INDEX,
                                             .partition = i,
                                             .at = in->segment->end - in->segment->h.base,
@@ -155,7 +155,7 @@ static void check_index(struct inspection *in, struct weir__file *f)
 /* Sequence numbers that must have been given by the end of this segment. */
 static int check_heads(struct inspection *in, const struct weir__head *at_end)
 {
-    for (uint32_t i = 0; i < in->log->o.partitions; i++) {
+    for (uint32_t i = 0; i < in->log->partitions; i++) {
         if (in->expect[i].next_sequence < at_end[i].next_sequence)
             tell_hole(in, i, in->expect[i].next_sequence, at_end[i].next_sequence - 1);
         if (in->expect[i].next_sequence < at_end[i].next_sequence) in->expect[i] = at_end[i];
@@ -180,7 +180,7 @@ static int open_segment(struct inspection *in, struct weir__segment *seg, struct
         return 0;
     }
     rc = log->fs->ops->open(log->fs, in->path, WEIR__FS_READ_ONLY, out, err);
-    if (rc == 0) rc = weir__segment_check_copies(*out, &seg->h, log->o.partitions, &bad, err);
+    if (rc == 0) rc = weir__segment_check_copies(*out, &seg->h, &bad, err);
     f.kind = WEIR__LOG_COPY;
     if (rc == 0 && bad) tell(in, &f, "one of two header copies is unreadable; the other serves");
     return rc;
@@ -211,14 +211,13 @@ static int check_segment(struct inspection *in, struct weir__segment *seg, bool 
 {
     const struct weir__log *log = in->log;
     struct weir__scan scan = {.segment = seg,
-                              .hub_id = log->o.hub_id,
                               .limit = last ? seg->h.base + seg->h.capacity -
                                                   weir__segment_front_bytes(seg->h.heads_bytes)
                                             : seg->end,
                               .proof = last ? log->control.watermark : seg->end,
                               .epoch_start = last ? log->control.epoch_start : UINT64_MAX,
                               .epoch = last ? log->control.epoch : UINT32_MAX,
-                              .partitions = log->o.partitions};
+                              .partitions = seg->h.partitions};
     struct weir__scan_calls calls = {see_batch, see_damage, in};
     enum weir__scan_end how = WEIR__SCAN_END;
     uint64_t end = seg->data;
@@ -230,7 +229,7 @@ static int check_segment(struct inspection *in, struct weir__segment *seg, bool 
     }
     in->batches = in->events = 0;
     weir__index_free(in->index);
-    in->index = weir__index_new(log->o.partitions);
+    in->index = weir__index_new(seg->h.partitions);
     if (!in->index) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     if (rc == 0) rc = weir__scan_init(&scan, err);
     if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
@@ -261,7 +260,7 @@ static int start_heads(struct inspection *in, const struct weir__segment *seg,
     int rc = weir__log_path(log->dir, seg->name, path, err);
 
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
-    if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->o.partitions, out, NULL, err);
+    if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->partitions, out, NULL, err);
     weir__file_close(f);
     return rc;
 }
@@ -300,10 +299,10 @@ int weir__log_inspect(const struct weir__log_options *options,
     *out_damaged = 0;
     if (rc != 0) return rc;
     in.log->o.logger = (struct weir__logger){0};
-    in.expect = calloc(in.log->o.partitions, sizeof *in.expect);
-    if (!in.expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
-    if (rc == 0) rc = weir__log_open_control(in.log, WEIR__FS_READ_ONLY, err);
-    if (rc == 0) rc = weir__control_read(in.log->control_file, &in.log->control, &bad_copies, err);
+    rc = weir__log_open_control(in.log, WEIR__FS_READ_ONLY, err);
+    if (rc == 0) rc = weir__log_load_control(in.log, &bad_copies, err);
+    if (rc == 0) in.expect = calloc(in.log->partitions, sizeof *in.expect);
+    if (rc == 0 && !in.expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     if (rc == 0 && bad_copies) {
         struct weir__log_finding f = {.kind = WEIR__LOG_COPY, .partition = -1, .first_sequence = 1};
 

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/logging.h"
+#include "base/rand.h"
 #include "log/fs.h"
 
 #define WEIR__LOG_ORIGIN 1000000000000000u /* 10^15: always 16 digits, far below 2^53 */
@@ -43,9 +44,10 @@ struct weir__log_options {
     struct weir__fs *fs;        /* NULL: the machine's */
     struct weir__clock clock;   /* zero: the machine's */
     struct weir__logger logger; /* zero: silence */
+    struct weir__rand rand;     /* zero: the machine's; a new hub's secret comes from it */
     const char *dir;            /* copied */
     uint64_t hub_id;            /* whose bytes these are; part of every checksum */
-    uint32_t partitions;
+    uint32_t partitions;        /* of a new log; one that is there knows its own number */
     uint32_t batch_bytes_max;   /* 0: 1 MiB + 64 KiB */
     uint64_t segment_bytes_max; /* 0: 256 MiB; a power of two, at least 1 MiB */
     uint64_t tail_bytes;        /* 0: 16 MiB, or what four of the largest batches need */
@@ -228,6 +230,10 @@ void weir__log_watch(struct weir__log *, struct weir__log_watch *);
 void weir__log_unwatch(struct weir__log *, struct weir__log_watch *);
 
 /* ---- keeping ---- */
+
+/* More partitions, durably; the events that are there stay where they are. WEIR_EINVAL: they would
+ * become fewer, or more than there can be. */
+int weir__log_grow(struct weir__log *, uint32_t partitions, struct weir_error *);
 
 /* Rolls by age, prepares the next segment, marks the end of an idle log, applies retention. The
  * keeper thread calls it; with no_threads the caller does. Runs due work only. */

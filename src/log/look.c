@@ -8,8 +8,10 @@
 
 static int check_partition(const struct weir__log *log, uint32_t partition, struct weir_error *err)
 {
-    if (partition < log->o.partitions) return 0;
-    return weir__fail(err, WEIR_EINVAL, "partition %u of %u", partition, log->o.partitions);
+    uint32_t partitions = weir__log_partitions(log);
+
+    if (partition < partitions) return 0;
+    return weir__fail(err, WEIR_EINVAL, "partition %u of %u", partition, partitions);
 }
 
 int weir__log_partition_info(struct weir__log *log, uint32_t partition,
@@ -124,7 +126,8 @@ struct weir__segment *weir__log_segment_numbered(struct weir__log *log, uint64_t
 static int read_start(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
                       uint64_t *out, struct weir_error *err)
 {
-    struct weir__head *heads = calloc(log->o.partitions, sizeof *heads);
+    uint32_t partitions = log->partitions;
+    struct weir__head *heads = calloc(partitions, sizeof *heads);
     int rc;
 
     if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
@@ -132,7 +135,7 @@ static int read_start(struct weir__log *log, struct weir__segment *seg, uint32_t
     rc = weir__log_open_read(log, seg, err);
     if (rc == 0) {
         weir__mutex_unlock(&log->lock);
-        rc = weir__segment_read_heads(seg->read, &seg->h, log->o.partitions, heads, NULL, err);
+        rc = weir__segment_read_heads(seg->read, &seg->h, partitions, heads, NULL, err);
         weir__mutex_lock(&log->lock);
     }
     weir__log_unpin(log, seg);
@@ -219,18 +222,17 @@ static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struc
 {
     struct weir__scan scan = {.file = seg->read,
                               .segment = seg,
-                              .hub_id = log->o.hub_id,
                               .limit = seg->end,
                               .proof = seg->end,
                               .epoch_start = UINT64_MAX,
                               .epoch = UINT32_MAX,
-                              .partitions = log->o.partitions};
+                              .partitions = seg->h.partitions};
     struct weir__scan_calls calls = {keep_entry, keep_range, r};
     enum weir__scan_end how;
     uint64_t end;
     int rc;
 
-    r->index = weir__index_new(log->o.partitions);
+    r->index = weir__index_new(seg->h.partitions);
     if (!r->index) return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
     weir__log_line(&log->o.logger, WEIR__WARN, "log", "rebuilding the index of segment %s/%s",
                    log->dir, seg->name);
@@ -277,12 +279,12 @@ static int look_up(struct weir__log *log, struct weir__segment *seg, const struc
                                    .stamp = weir__segment_stamp(seg),
                                    .end = seg->h.capacity -
                                           weir__segment_front_bytes(seg->h.heads_bytes),
-                                   .partitions = log->o.partitions};
+                                   .partitions = seg->h.partitions};
     struct rebuilding again = {0};
     int rc;
 
     out->count = 0;
-    if (seg->lost) return 0;
+    if (seg->lost || q->partition >= seg->h.partitions) return 0;
     if (s.memory) return ask(&s, q, out, err);
     rc = weir__log_open_read(log, seg, err);
     if (rc != 0) return rc;

@@ -32,6 +32,7 @@ static int settle_options(const struct weir__log_options *in, struct weir__log_o
     *o = *in;
     if (!o->fs) o->fs = weir__fs_posix();
     if (!o->clock.wall_ms) o->clock = weir__clock_system();
+    if (!o->rand.fill) o->rand = weir__rand_system();
     if (!o->batch_bytes_max) o->batch_bytes_max = BATCH_BYTES_DEFAULT;
     if (!o->segment_bytes_max) o->segment_bytes_max = SEGMENT_BYTES_DEFAULT;
     if (!o->retain_ms) o->retain_ms = RETAIN_MS_DEFAULT;
@@ -72,14 +73,53 @@ void weir__log_free(struct weir__log *log)
     free(log->durable_heads);
     free(log->start_heads);
     free(log->begin_heads);
-    free(log->control.heads);
+    weir__control_fini(&log->control);
     free(log->queue);
     free(log->watches);
     free(log->dir);
     free(log);
 }
 
-/* Everything in memory, nothing from disk yet. */
+static bool grow_heads(struct weir__head **heads, uint32_t from, uint32_t to)
+{
+    struct weir__head *grown = realloc(*heads, to * sizeof *grown);
+
+    if (!grown) return false;
+    memset(grown + from, 0, (to - from) * sizeof *grown);
+    *heads = grown;
+    return true;
+}
+
+static bool grow_watches(struct weir__log *log, uint32_t to)
+{
+    struct weir__log_watch **grown = realloc(log->watches, to * sizeof(struct weir__log_watch *));
+
+    if (!grown) return false;
+    log->watches = grown;
+    for (uint32_t i = log->partitions; i < to; i++) grown[i] = NULL;
+    for (uint32_t i = 0; i < log->partitions; i++)
+        if (grown[i]) grown[i]->link = &grown[i];
+    return true;
+}
+
+int weir__log_size(struct weir__log *log, uint32_t partitions, struct weir_error *err)
+{
+    uint32_t from = log->partitions;
+    int rc;
+
+    if (partitions <= from) return 0;
+    if (!grow_heads(&log->heads, from, partitions) ||
+        !grow_heads(&log->durable_heads, from, partitions) ||
+        !grow_heads(&log->start_heads, from, partitions) ||
+        !grow_heads(&log->begin_heads, from, partitions) || !grow_watches(log, partitions))
+        return weir__fail(err, WEIR_ENOMEM, "out of memory for %u partitions", partitions);
+    rc = partitions > log->control.partitions ? weir__control_resize(&log->control, partitions, err)
+                                              : 0;
+    if (rc == 0) __atomic_store_n(&log->partitions, partitions, __ATOMIC_RELAXED);
+    return rc;
+}
+
+/* Everything in memory, nothing from disk yet; no partitions. */
 int weir__log_new(struct weir__log **out, const struct weir__log_options *options,
                   struct weir_error *err)
 {
@@ -99,18 +139,10 @@ int weir__log_new(struct weir__log **out, const struct weir__log_options *option
     log->next_name = 1;
     log->queue_cap = QUEUE_FIRST;
     log->dir = strdup(o.dir);
-    log->heads = calloc(o.partitions, sizeof *log->heads);
-    log->durable_heads = calloc(o.partitions, sizeof *log->heads);
-    log->start_heads = calloc(o.partitions, sizeof *log->heads);
-    log->begin_heads = calloc(o.partitions, sizeof *log->heads);
-    log->control.heads = calloc(o.partitions, sizeof *log->heads);
-    log->watches = calloc(o.partitions, sizeof *log->watches);
     log->queue = calloc(log->queue_cap, sizeof *log->queue);
     log->control.hub_id = o.hub_id;
-    log->control.partitions = o.partitions;
-    if (!log->dir || !log->heads || !log->durable_heads || !log->start_heads || !log->begin_heads ||
-        !log->control.heads || !log->watches || !log->queue)
-        rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    log->boot = o.clock.boot ? o.clock.boot(o.clock.self) : 0;
+    if (!log->dir || !log->queue) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     if (rc == 0) rc = weir__tail_init(&log->tail, o.tail_bytes, err);
     if (rc != 0) {
         weir__log_free(log);
@@ -129,13 +161,28 @@ int weir__log_open_control(struct weir__log *log, unsigned flags, struct weir_er
     return rc != 0 ? rc : log->fs->ops->open(log->fs, path, flags, &log->control_file, err);
 }
 
+/* Never 0, which means none. */
+static int make_secret(struct weir__log *log, struct weir_error *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && log->control.secret == 0)
+        rc = log->o.rand.fill(log->o.rand.self, &log->control.secret, sizeof log->control.secret,
+                              err);
+    return rc;
+}
+
 /* Both copies of the control file and the first segment, then the folder. */
 static int make_files(struct weir__log *log, struct weir_error *err)
 {
     struct weir__segment *seg = NULL;
-    int rc = weir__log_open_control(log, WEIR__FS_CREATE, err);
+    int rc = weir__log_size(log, log->o.partitions, err);
 
+    if (rc == 0) rc = make_secret(log, err);
+    if (rc == 0) rc = weir__log_open_control(log, WEIR__FS_CREATE, err);
     if (rc != 0) return rc;
+    log->keep_wall_ms = log->o.clock.wall_ms(log->o.clock.self);
+    log->control.keep = weir__retention_time(log);
     log->control.first_segment = log->control.last_segment = 1;
     log->control.watermark = log->control.epoch_start = WEIR__LOG_ORIGIN;
     rc = weir__log_make_segment(log, weir__log_next_capacity(log, 0), &seg, err);
@@ -143,6 +190,7 @@ static int make_files(struct weir__log *log, struct weir_error *err)
     seg->h.number = 1;
     seg->h.base = seg->h.previous_end = WEIR__LOG_ORIGIN;
     rc = weir__log_head_segment(log, seg, err);
+    weir__log_name_active(log, seg);
     log->control.watermark = log->control.epoch_start = seg->data;
     for (int copy = 0; rc == 0 && copy < 2; copy++)
         rc = weir__control_write(log->control_file, &log->control, true, err);
@@ -187,9 +235,28 @@ static int begin_epoch(struct weir__log *log, struct weir_error *err)
         log->control.epoch_start = log->visible;
     }
     log->epoch = log->control.epoch;
-    log->keep_wall_ms = log->control.keep_ms;
+    log->keep_wall_ms = log->control.keep.keep_ms;
     if (log->keep_wall_ms == 0) log->keep_wall_ms = log->o.clock.wall_ms(log->o.clock.self);
+    weir__log_name_active(log, weir__log_active(log));
     return weir__log_write_control(log, err);
+}
+
+/* Reads the control file and makes room for the partitions it knows. */
+int weir__log_load_control(struct weir__log *log, int *out_bad_copies, struct weir_error *err)
+{
+    int rc = weir__control_read(log->control_file, &log->control, out_bad_copies, err);
+
+    return rc == 0 ? weir__log_size(log, log->control.partitions, err) : rc;
+}
+
+/* A log of format version 1 gets a secret, and a segment that uses it before anything is appended.
+ * Its old segments stay as they are, until they expire. */
+static int upgrade(struct weir__log *log, struct weir_error *err)
+{
+    int rc = make_secret(log, err);
+
+    if (weir__log_active(log)->h.version < WEIR__SEGMENT_VERSION) log->want_roll = true;
+    return rc;
 }
 
 int weir__log_open(struct weir__log **out, const struct weir__log_options *options,
@@ -202,12 +269,13 @@ int weir__log_open(struct weir__log **out, const struct weir__log_options *optio
     rc = weir__log_new(&log, options, err);
     if (rc != 0) return rc;
     rc = weir__log_open_control(log, 0, err);
-    if (rc == 0) rc = weir__control_read(log->control_file, &log->control, &bad_copies, err);
+    if (rc == 0) rc = weir__log_load_control(log, &bad_copies, err);
     if (rc == 0 && bad_copies)
         weir__log_line(&log->o.logger, WEIR__WARN, "log",
                        "damage file=%s/" CONTROL_NAME ": one copy is bad, the other serves",
                        log->dir);
     if (rc == 0) rc = weir__log_recover(log, err);
+    if (rc == 0) rc = upgrade(log, err);
     if (rc == 0) rc = begin_epoch(log, err);
     if (rc == 0) rc = weir__upkeep_start(log, err);
     if (rc != 0) {

@@ -47,8 +47,9 @@ int weir__log_reader_open(struct weir__log_reader **out, struct weir__log *log, 
 {
     struct weir__log_reader *r;
 
-    if (partition >= log->o.partitions)
-        return weir__fail(err, WEIR_EINVAL, "partition %u of %u", partition, log->o.partitions);
+    if (partition >= weir__log_partitions(log))
+        return weir__fail(err, WEIR_EINVAL, "partition %u of %u", partition,
+                          weir__log_partitions(log));
     r = calloc(1, sizeof *r);
     if (!r) return weir__fail(err, WEIR_ENOMEM, "opening a reader: out of memory");
     r->log = log;
@@ -408,12 +409,12 @@ static int read_file(struct weir__log_reader *r, struct plan *p, struct weir_err
 }
 
 /* Checks one batch against its checksums and its index entry. */
-static bool check(const struct weir__log_reader *r, const struct weir__index_entry *e,
-                  const uint8_t *at, struct weir__log_view *out)
+static bool check(const struct weir__log_reader *r, const struct plan *p,
+                  const struct weir__index_entry *e, const uint8_t *at, struct weir__log_view *out)
 {
     struct weir__batch_header h;
 
-    if (!weir__batch_decode(at, r->log->o.hub_id, &h)) return false;
+    if (!weir__batch_decode(at, &p->segment->stamp, &h)) return false;
     if (h.position != e->position || h.sequence != e->sequence || h.count != e->count ||
         h.body_bytes != e->body_bytes || h.partition != r->partition)
         return false;
@@ -438,7 +439,7 @@ static int deliver(struct weir__log_reader *r, const struct plan *p, struct weir
     for (uint32_t i = 0; i < p->count; i++) {
         const struct weir__index_entry *e = entry_of(r, r->at);
 
-        if (!check(r, e, r->buffer + p->place[i], &out[i])) {
+        if (!check(r, p, e, r->buffer + p->place[i], &out[i])) {
             if (i > 0) return 0; /* the good ones first; the next call meets the bad one */
             return damaged(r, p->segment, e->sequence + e->count - 1,
                            e->position - p->segment->h.base, err);
@@ -498,14 +499,15 @@ int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out
                           uint32_t *out_count, uint64_t *out_missed, struct weir_error *err)
 {
     struct weir__log *log = r->log;
-    const struct weir__head *end = &log->durable_heads[r->partition];
-    const struct weir__head *begin = &log->begin_heads[r->partition];
     int rc = 0;
 
     *out_count = 0;
     *out_missed = 0;
     weir__mutex_lock(&log->lock);
-    while (rc == 0) {
+    while (rc == 0) { /* the heads may have moved with every call that lets go of the lock */
+        const struct weir__head *end = &log->durable_heads[r->partition];
+        const struct weir__head *begin = &log->begin_heads[r->partition];
+
         if (r->next < begin->next_sequence) {
             *out_missed += begin->next_sequence - r->next;
             r->next = begin->next_sequence;

@@ -71,6 +71,7 @@ static int add_segment(struct weir__log *log, const struct weir__segment_header 
 
     if (!seg) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     seg->h = *h;
+    seg->stamp = weir__batch_stamp(log->o.hub_id, h->secret);
     snprintf(seg->name, sizeof seg->name, "%s", name);
     seg->data = h->base + weir__segment_front_bytes(h->heads_bytes);
     rc = weir__log_push_segment(log, seg, err);
@@ -105,8 +106,7 @@ static int sort_file(const char *name, void *user)
     rc = weir__log_path(log->dir, name, path, r->err);
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, r->err);
     if (rc == 0) rc = f->ops->size(f, &bytes, r->err);
-    if (rc == 0)
-        rc = weir__segment_read_header(f, log->o.hub_id, log->o.partitions, &h, &bad, r->err);
+    if (rc == 0) rc = weir__segment_read_header(f, log->o.hub_id, &h, &bad, r->err);
     weir__file_close(f);
     if (rc == WEIR_ECORRUPT) {
         add_stray(r, name, bytes, false);
@@ -247,7 +247,7 @@ static void lose_gap(struct recovery *r, const struct weir__batch_before *before
     uint64_t known = r->log->control.watermark, bytes = r->gap_to - r->gap_from;
 
     if (r->gap_to > known && before && before->bytes == bytes &&
-        before->partition < r->log->o.partitions) {
+        before->partition < r->log->partitions) {
         r->lost[before->partition] += before->count;
     } else if (r->gap_to > known) {
         r->lost_from = r->gap_from;
@@ -316,7 +316,7 @@ static void pass_lost_sequences(struct recovery *r)
     struct weir__log *log = r->log;
 
     lose_gap(r, NULL);
-    for (uint32_t i = 0; i < log->o.partitions; i++) {
+    for (uint32_t i = 0; i < log->partitions; i++) {
         struct weir__head *head = &log->heads[i];
         const struct weir__head *known = &log->control.heads[i];
 
@@ -400,12 +400,11 @@ static int walk_active(struct recovery *r)
     struct weir__scan scan = {
         .file = seg->file,
         .segment = seg,
-        .hub_id = log->o.hub_id,
         .limit = seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes),
         .proof = log->control.watermark,
         .epoch_start = log->control.epoch_start,
         .epoch = log->control.epoch,
-        .partitions = log->o.partitions,
+        .partitions = seg->h.partitions,
     };
     struct weir__scan_calls calls = {take_batch, take_damage, r};
     enum weir__scan_end how;
@@ -435,12 +434,12 @@ static int open_active(struct recovery *r)
 
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &seg->file, r->err);
     if (rc == 0)
-        rc = weir__segment_read_heads(seg->file, &seg->h, log->o.partitions, log->heads,
+        rc = weir__segment_read_heads(seg->file, &seg->h, log->partitions, log->heads,
                                       &log->producers, r->err);
     if (rc != 0) return weir__wrap(r->err, rc, "segment %s", seg->name);
-    seg->index = weir__index_new(log->o.partitions);
+    seg->index = weir__index_new(seg->h.partitions);
     if (!seg->index) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
-    memcpy(log->start_heads, log->heads, log->o.partitions * sizeof *log->heads);
+    memcpy(log->start_heads, log->heads, log->partitions * sizeof *log->heads);
     log->last_time_ms = seg->h.time_ms;
     rc = walk_active(r);
     if (rc == 0) rc = seg->file->ops->sync(seg->file, r->err);
@@ -457,15 +456,15 @@ static int load_begin(struct weir__log *log, struct weir_error *err)
 
     for (size_t i = 1; seg->lost; i++) seg = log->segments[i];
     if (seg == weir__log_active(log)) {
-        memcpy(log->begin_heads, log->start_heads, log->o.partitions * sizeof *log->heads);
+        memcpy(log->begin_heads, log->start_heads, log->partitions * sizeof *log->heads);
         return 0;
     }
     rc = weir__log_path(log->dir, seg->name, path, err);
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
     if (rc == 0)
-        rc = weir__segment_read_heads(f, &seg->h, log->o.partitions, log->begin_heads, NULL, err);
+        rc = weir__segment_read_heads(f, &seg->h, log->partitions, log->begin_heads, NULL, err);
     weir__file_close(f);
-    for (uint32_t i = 0; rc == 0 && i < log->o.partitions; i++)
+    for (uint32_t i = 0; rc == 0 && i < log->partitions; i++)
         if (log->begin_heads[i].next_sequence > log->heads[i].next_sequence)
             rc = weir__fail(err, WEIR_ECORRUPT, "segment %s: partition %u begins behind its end",
                             seg->name, i);
@@ -500,13 +499,13 @@ int weir__log_recover(struct weir__log *log, struct weir_error *err)
     struct recovery r = {.log = log, .err = err};
     int rc = 0;
 
-    r.lost = calloc(log->o.partitions, sizeof *r.lost);
+    r.lost = calloc(log->partitions, sizeof *r.lost);
     if (!r.lost) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     if (rc == 0) rc = gather(&r);
     if (rc == 0) rc = open_active(&r);
     if (rc == 0) rc = clear_strays(&r);
     free(r.lost);
     if (rc != 0) return rc;
-    memcpy(log->durable_heads, log->heads, log->o.partitions * sizeof *log->heads);
+    memcpy(log->durable_heads, log->heads, log->partitions * sizeof *log->heads);
     return load_begin(log, err);
 }

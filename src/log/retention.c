@@ -9,6 +9,23 @@
 
 #define KEEP_STEP_MS 60000 /* how much retention's clock may gain on real time in one look */
 
+static int64_t up_ms(const struct weir__clock *clock)
+{
+    return clock->up_ms ? clock->up_ms(clock->self) : clock->mono_ms(clock->self);
+}
+
+struct weir__keep_time weir__retention_time(const struct weir__log *log)
+{
+    const struct weir__clock *clock = &log->o.clock;
+
+    return (struct weir__keep_time){
+        .keep_ms = __atomic_load_n(&log->keep_wall_ms, __ATOMIC_RELAXED),
+        .wall_ms = clock->wall_ms(clock->self),
+        .up_ms = up_ms(clock),
+        .boot = log->boot,
+    };
+}
+
 void weir__retention_tick(struct weir__log *log, int64_t mono_ms)
 {
     int64_t wall_ms = log->o.clock.wall_ms(log->o.clock.self);
@@ -41,12 +58,12 @@ static int read_begin(struct weir__log *log, struct weir__segment *next, struct 
     int rc;
 
     if (next == weir__log_active(log)) {
-        memcpy(out, log->start_heads, log->o.partitions * sizeof *out);
+        memcpy(out, log->start_heads, log->partitions * sizeof *out);
         return 0;
     }
     rc = weir__log_path(log->dir, next->name, path, err);
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
-    if (rc == 0) rc = weir__segment_read_heads(f, &next->h, log->o.partitions, out, NULL, err);
+    if (rc == 0) rc = weir__segment_read_heads(f, &next->h, log->partitions, out, NULL, err);
     weir__file_close(f);
     return rc;
 }
@@ -86,17 +103,19 @@ static void remove_file(struct weir__log *log, struct weir__segment *seg)
 
 int weir__retention_expire(struct weir__log *log, struct weir_error *err)
 {
-    struct weir__head *begin = calloc(log->o.partitions, sizeof *begin);
+    struct weir__head *begin = NULL;
     struct weir__segment *gone = NULL;
     bool readable = false;
     int rc = 0;
 
-    if (!begin) return weir__fail(err, WEIR_ENOMEM, "retention: out of memory");
     weir__log_take_lead(log);
-    if (!weir__retention_due(log)) { /* somebody was faster */
+    if (weir__retention_due(log)) { /* nobody was faster */
+        begin = calloc(log->partitions, sizeof *begin);
+        if (!begin) rc = weir__fail(err, WEIR_ENOMEM, "retention: out of memory");
+    }
+    if (!begin) {
         weir__log_give_lead(log);
-        free(begin);
-        return 0;
+        return rc;
     }
     weir__mutex_unlock(&log->lock);
     if (!log->segments[1]->lost) {
@@ -110,7 +129,7 @@ int weir__retention_expire(struct weir__log *log, struct weir_error *err)
     }
     weir__mutex_lock(&log->lock);
     if (rc == 0) {
-        if (readable) memcpy(log->begin_heads, begin, log->o.partitions * sizeof *begin);
+        if (readable) memcpy(log->begin_heads, begin, log->partitions * sizeof *begin);
         gone = let_go(log);
     } else {
         log->control.first_segment = log->segments[0]->h.number;

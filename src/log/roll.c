@@ -25,7 +25,7 @@
 uint64_t weir__log_next_capacity(const struct weir__log *log, uint64_t batch_bytes)
 {
     uint64_t cap = WEIR__SEGMENT_BYTES_MIN;
-    uint32_t heads = weir__segment_heads_bytes(log->o.partitions, log->producers.count);
+    uint32_t heads = weir__segment_heads_bytes(log->partitions, log->producers.count);
 
     if (log->segment_count) {
         cap = (log->filling_fast ? GROWTH_FAST : GROWTH) *
@@ -38,13 +38,14 @@ uint64_t weir__log_next_capacity(const struct weir__log *log, uint64_t batch_byt
     return cap;
 }
 
-bool weir__log_fits(const struct weir__log *log, uint64_t batch_bytes)
+bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t batch_bytes)
 {
     const struct weir__segment *seg = log->segments[log->segment_count - 1];
     uint64_t waiting = log->queue_tail - log->queue_commit + 1;
     uint64_t index = weir__index_stored_bytes(seg->index) + waiting * WEIR__INDEX_ENTRY_BYTES_MAX;
     uint64_t limit = seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
 
+    if (partition >= seg->h.partitions) return false; /* made before there was such a partition */
     if (batch_bytes * BATCHES_PER_SEGMENT_MIN > seg->h.capacity) return false;
     return weir__round_up(log->tail.end + batch_bytes, WEIR__FS_BLOCK) +
                weir__round_up(index, WEIR__FS_BLOCK) <=
@@ -92,8 +93,8 @@ int weir__log_write_control(struct weir__log *log, struct weir_error *err)
     struct weir__file *f = log->control_file;
 
     log->control.watermark = log->synced;
-    log->control.keep_ms = __atomic_load_n(&log->keep_wall_ms, __ATOMIC_RELAXED);
-    memcpy(log->control.heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
+    log->control.keep = weir__retention_time(log);
+    memcpy(log->control.heads, log->durable_heads, log->partitions * sizeof *log->heads);
     /* Both, for the one before names another epoch and perhaps another last segment: it could not
      * stand in for this one. */
     for (int copy = 0; copy < 2; copy++) {
@@ -104,6 +105,15 @@ int weir__log_write_control(struct weir__log *log, struct weir_error *err)
             return weir__wrap(err, WEIR_EFAILED, "syncing the control file");
     }
     return 0;
+}
+
+void weir__log_name_active(struct weir__log *log, const struct weir__segment *seg)
+{
+    log->control.last_segment = seg->h.number;
+    log->control.active = (struct weir__control_active){.base = seg->h.base,
+                                                        .capacity = seg->h.capacity,
+                                                        .data = seg->data,
+                                                        .name = strtoull(seg->name, NULL, 10)};
 }
 
 int weir__log_make_segment(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
@@ -136,22 +146,26 @@ int weir__log_make_segment(struct weir__log *log, uint64_t capacity, struct weir
 
 int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
 {
-    uint32_t bytes = weir__segment_heads_bytes(log->o.partitions, log->producers.count);
+    uint32_t bytes = weir__segment_heads_bytes(log->partitions, log->producers.count);
     uint8_t *heads = malloc(bytes);
     uint8_t *to;
     int rc;
 
     if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
-    weir__heads_encode(log->durable_heads, log->o.partitions, heads);
-    to = heads + (size_t)log->o.partitions * WEIR__HEAD_BYTES;
+    weir__heads_encode(log->durable_heads, log->partitions, heads);
+    to = heads + (size_t)log->partitions * WEIR__HEAD_BYTES;
     for (uint32_t i = 0; i < log->producers.count; i++, to += WEIR__PRODUCER_BYTES)
         weir__producer_encode(&log->producers.at[i], to);
+    seg->h.version = WEIR__SEGMENT_VERSION;
+    seg->h.partitions = log->partitions;
+    seg->h.secret = log->control.secret;
     seg->h.epoch = log->epoch;
     seg->h.heads_bytes = bytes;
     seg->h.time_ms = log->last_time_ms;
+    seg->h.keep_ms = __atomic_load_n(&log->keep_wall_ms, __ATOMIC_RELAXED);
+    seg->stamp = weir__batch_stamp(log->o.hub_id, seg->h.secret);
     seg->data = seg->end = seg->h.base + weir__segment_front_bytes(bytes);
-    rc = weir__segment_write_header(seg->file, &seg->h, log->o.hub_id, log->o.partitions, heads,
-                                    err);
+    rc = weir__segment_write_header(seg->file, &seg->h, log->o.hub_id, heads, err);
     if (rc == 0) rc = seg->file->ops->sync(seg->file, err);
     free(heads);
     return rc == 0 ? 0 : weir__wrap(err, rc, "writing the header of segment %s", seg->name);
@@ -162,7 +176,7 @@ int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, str
 static bool seal(struct weir__log *log, struct weir__segment *seg)
 {
     uint64_t end = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
-    struct weir__index_stamp stamp = {seg->h.number, log->visible};
+    struct weir__index_stamp stamp = {seg->h.number, log->visible, weir__segment_index_seed(seg)};
     struct weir_error err;
 
     if (weir__index_store(seg->index, seg->file, &stamp, end, &err) == 0) return true;
@@ -218,7 +232,7 @@ static int head_next(struct weir__log *log, uint64_t capacity, struct weir__segm
     int rc = next_segment(log, capacity, &seg, err);
 
     if (rc == 0 && !seg->index) {
-        seg->index = weir__index_new(log->o.partitions);
+        seg->index = weir__index_new(log->partitions);
         if (!seg->index) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     }
     if (rc == 0) {
@@ -247,7 +261,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
         old->index = NULL;
     }
     log->segments[log->segment_count++] = seg;
-    memcpy(log->start_heads, log->durable_heads, log->o.partitions * sizeof *log->heads);
+    memcpy(log->start_heads, log->durable_heads, log->partitions * sizeof *log->heads);
     weir__tail_jump(&log->tail, seg->data);
     log->before = (struct weir__batch_before){0};
     log->visible = log->synced = seg->data;
@@ -264,6 +278,31 @@ static int reserve_place(struct weir__log *log, struct weir_error *err)
     int rc = weir__log_push_segment(log, NULL, err);
 
     if (rc == 0) log->segment_count--;
+    return rc;
+}
+
+int weir__log_grow(struct weir__log *log, uint32_t partitions, struct weir_error *err)
+{
+    int rc;
+
+    if (partitions > WEIR__LOG_PARTITIONS_MAX)
+        return weir__fail(err, WEIR_EINVAL, "%u partitions: 1 to %u are possible", partitions,
+                          WEIR__LOG_PARTITIONS_MAX);
+    weir__mutex_lock(&log->lock);
+    weir__log_take_lead(log);
+    rc = weir__log_state_locked(log, err);
+    if (rc == 0 && partitions < log->partitions)
+        rc = weir__fail(err, WEIR_EINVAL, "there are %u partitions, and they cannot become fewer",
+                        log->partitions);
+    if (rc == 0) rc = weir__log_size(log, partitions, err);
+    if (rc == 0) {
+        weir__mutex_unlock(&log->lock);
+        rc = weir__log_write_control(log, err);
+        weir__mutex_lock(&log->lock);
+        if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
+    }
+    weir__log_give_lead(log);
+    weir__mutex_unlock(&log->lock);
     return rc;
 }
 
@@ -294,7 +333,7 @@ int weir__log_roll(struct weir__log *log, struct weir_error *err)
     if (log->o.sync_ms) rc = sync_old(log, err);
     if (rc == 0 && !seg) rc = head_next(log, capacity, &seg, err);
     if (rc == 0) {
-        log->control.last_segment = seg->h.number;
+        weir__log_name_active(log, seg);
         rc = weir__log_write_control(log, err);
     }
     weir__mutex_lock(&log->lock);

@@ -63,8 +63,8 @@ static int header_at(struct weir__scan *s, uint64_t position, struct weir__batch
     const uint8_t *at;
     int rc = look_at(s, position, WEIR__BATCH_HEADER_BYTES, &at, err);
 
-    *out_good = rc == 0 && at && weir__batch_begins(at, position) &&
-                weir__batch_decode(at, s->hub_id, out) && plausible(s, out, position);
+    *out_good = rc == 0 && at && weir__batch_begins(at, &s->segment->stamp, position) &&
+                weir__batch_decode(at, &s->segment->stamp, out) && plausible(s, out, position);
     return rc;
 }
 
@@ -101,7 +101,7 @@ static int search(struct weir__scan *s, uint64_t from, struct weir__batch_header
 
         rc = look_at(s, p, WEIR__BATCH_HEADER_BYTES, &at, err);
         if (rc != 0 || !at) break;
-        if (!weir__batch_begins(at, p)) continue;
+        if (!weir__batch_begins(at, &s->segment->stamp, p)) continue;
         rc = header_at(s, p, out, out_found, err);
         if (rc != 0 || *out_found) break;
     }

@@ -11,7 +11,7 @@
  * Header:
  *    0  u32  magic "WSEG"
  *    4  u32  CRC-32C of bytes 8..4095
- *    8  u32  format version, 1
+ *    8  u32  format version, 2
  *   12  u32  partitions
  *   16  u64  hub id
  *   24  u64  segment number, from 1
@@ -22,7 +22,10 @@
  *   64  u32  epoch of the opening that made it
  *   68  u32  bytes of heads
  *   72  u32  CRC-32C of the heads
- *   76       zeros
+ *   76  u32  zero
+ *   80  u64  the hub's secret (version 1: zero)
+ *   88  i64  retention's clock when the segment was made (version 1: zero)
+ *   96       zeros
  *
  * Heads: per partition as in control.c, then producers as in producer.c, all as they stood before
  * the first batch here: with them sequence numbers, times and producers outlive the expiry of every
@@ -34,7 +37,6 @@
 #include "base/crc.h"
 
 #define SEGMENT_MAGIC 0x47455357u
-#define SEGMENT_VERSION 1u
 #define HEADER_BYTES WEIR__FS_BLOCK
 
 uint64_t weir__segment_front_bytes(uint32_t heads_bytes)
@@ -47,13 +49,13 @@ uint32_t weir__segment_heads_bytes(uint32_t partitions, uint32_t producers)
     return partitions * WEIR__HEAD_BYTES + producers * WEIR__PRODUCER_BYTES;
 }
 
-static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32_t partitions,
-                   uint32_t heads_crc, uint8_t *to)
+static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32_t heads_crc,
+                   uint8_t *to)
 {
     memset(to, 0, HEADER_BYTES);
     weir__store32(to, SEGMENT_MAGIC);
-    weir__store32(to + 8, SEGMENT_VERSION);
-    weir__store32(to + 12, partitions);
+    weir__store32(to + 8, WEIR__SEGMENT_VERSION);
+    weir__store32(to + 12, h->partitions);
     weir__store64(to + 16, hub_id);
     weir__store64(to + 24, h->number);
     weir__store64(to + 32, h->base);
@@ -63,12 +65,13 @@ static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32
     weir__store32(to + 64, h->epoch);
     weir__store32(to + 68, h->heads_bytes);
     weir__store32(to + 72, heads_crc);
+    weir__store64(to + 80, h->secret);
+    weir__store64(to + 88, (uint64_t)h->keep_ms);
     weir__store32(to + 4, weir__crc32c(0, to + 8, HEADER_BYTES - 8));
 }
 
 int weir__segment_write_header(struct weir__file *f, const struct weir__segment_header *h,
-                               uint64_t hub_id, uint32_t partitions, const uint8_t *heads,
-                               struct weir_error *err)
+                               uint64_t hub_id, const uint8_t *heads, struct weir_error *err)
 {
     uint64_t front = weir__segment_front_bytes(h->heads_bytes);
     uint8_t *copy = aligned_alloc(WEIR__FS_BLOCK, front);
@@ -77,7 +80,7 @@ int weir__segment_write_header(struct weir__file *f, const struct weir__segment_
 
     if (!copy) return weir__fail(err, WEIR_ENOMEM, "writing segment header: out of memory");
     memset(copy, 0, front);
-    encode(h, hub_id, partitions, weir__crc32c(0, heads, h->heads_bytes), copy);
+    encode(h, hub_id, weir__crc32c(0, heads, h->heads_bytes), copy);
     memcpy(copy + HEADER_BYTES, heads, h->heads_bytes);
     parts[0] = weir__bytes_of(copy, front);
     rc = f->ops->write(f, parts, 1, 0, err);
@@ -91,17 +94,23 @@ int weir__segment_write_header(struct weir__file *f, const struct weir__segment_
 }
 
 /* 0 and *out, WEIR_ECORRUPT, or WEIR_EVERSION; says nothing about the heads. */
-static int decode(const uint8_t *at, uint64_t hub_id, uint32_t partitions, uint64_t file_bytes,
+static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
                   struct weir__segment_header *out, struct weir_error *err)
 {
+    uint32_t version = weir__load32(at + 8), partitions = weir__load32(at + 12);
+
     if (weir__load32(at) != SEGMENT_MAGIC ||
         weir__load32(at + 4) != weir__crc32c(0, at + 8, HEADER_BYTES - 8))
         return weir__fail(err, WEIR_ECORRUPT, "segment header is damaged");
-    if (weir__load32(at + 8) != SEGMENT_VERSION)
+    if (version != 1 && version != WEIR__SEGMENT_VERSION)
         return weir__fail(err, WEIR_EVERSION,
                           "segment format version %u is not known here (this weir writes %u)",
-                          weir__load32(at + 8), SEGMENT_VERSION);
+                          version, WEIR__SEGMENT_VERSION);
     *out = (struct weir__segment_header){
+        .version = version,
+        .partitions = partitions,
+        .secret = version == 1 ? 0 : weir__load64(at + 80),
+        .keep_ms = (int64_t)weir__load64(at + (version == 1 ? 56 : 88)),
         .number = weir__load64(at + 24),
         .base = weir__load64(at + 32),
         .capacity = weir__load64(at + 40),
@@ -110,7 +119,8 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint32_t partitions, uint6
         .epoch = weir__load32(at + 64),
         .heads_bytes = weir__load32(at + 68),
     };
-    if (weir__load32(at + 12) != partitions || weir__load64(at + 16) != hub_id ||
+    if (partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
+        weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) || out->keep_ms < 0 ||
         out->number == 0 || out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
         out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base || out->time_ms < 0 ||
         out->heads_bytes < partitions * WEIR__HEAD_BYTES ||
@@ -122,7 +132,7 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint32_t partitions, uint6
     return 0;
 }
 
-int weir__segment_read_header(struct weir__file *f, uint64_t hub_id, uint32_t partitions,
+int weir__segment_read_header(struct weir__file *f, uint64_t hub_id,
                               struct weir__segment_header *out, int *out_bad_copies,
                               struct weir_error *err)
 {
@@ -139,7 +149,7 @@ int weir__segment_read_header(struct weir__file *f, uint64_t hub_id, uint32_t pa
                         (unsigned long long)bytes);
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
         rc = f->ops->read(f, block, HEADER_BYTES, copy ? bytes - HEADER_BYTES : 0, &got, err);
-        if (rc == 0) rc = decode(block, hub_id, partitions, bytes, out, err);
+        if (rc == 0) rc = decode(block, hub_id, bytes, out, err);
         if (rc != WEIR_ECORRUPT && rc != WEIR_EIO) break;
         (*out_bad_copies)++;
         if (copy == 0) rc = 0;
@@ -152,10 +162,12 @@ static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
                         uint32_t partitions, struct weir__head *out,
                         struct weir__producers *producers, struct weir_error *err)
 {
-    uint32_t count = (h->heads_bytes - partitions * WEIR__HEAD_BYTES) / WEIR__PRODUCER_BYTES;
-    const uint8_t *from = at + (size_t)partitions * WEIR__HEAD_BYTES;
+    uint32_t known = h->partitions < partitions ? h->partitions : partitions;
+    uint32_t count = (h->heads_bytes - h->partitions * WEIR__HEAD_BYTES) / WEIR__PRODUCER_BYTES;
+    const uint8_t *from = at + (size_t)h->partitions * WEIR__HEAD_BYTES;
 
-    weir__heads_decode(at, partitions, out);
+    weir__heads_decode(at, known, out);
+    memset(out + known, 0, (partitions - known) * sizeof *out);
     for (uint32_t i = 0; producers && i < count; i++, from += WEIR__PRODUCER_BYTES) {
         struct weir__producer one, *p;
 
@@ -168,9 +180,8 @@ static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
 }
 
 /* Reads one copy of header and heads; *out_heads points into `at`, which holds both. */
-static int read_copy(struct weir__file *f, const struct weir__segment_header *h,
-                     uint32_t partitions, int copy, uint8_t *at, const uint8_t **out_heads,
-                     struct weir_error *err)
+static int read_copy(struct weir__file *f, const struct weir__segment_header *h, int copy,
+                     uint8_t *at, const uint8_t **out_heads, struct weir_error *err)
 {
     uint64_t front = weir__segment_front_bytes(h->heads_bytes);
     const uint8_t *header = copy ? at + front - HEADER_BYTES : at;
@@ -180,7 +191,7 @@ static int read_copy(struct weir__file *f, const struct weir__segment_header *h,
 
     if (rc != 0) return rc;
     *out_heads = copy ? at : at + HEADER_BYTES;
-    rc = decode(header, weir__load64(header + 16), partitions, h->capacity, &again, err);
+    rc = decode(header, weir__load64(header + 16), h->capacity, &again, err);
     if (rc == 0 && again.number == h->number && again.heads_bytes == h->heads_bytes &&
         weir__load32(header + 72) == weir__crc32c(0, *out_heads, h->heads_bytes))
         return 0;
@@ -198,14 +209,14 @@ int weir__segment_read_heads(struct weir__file *f, const struct weir__segment_he
 
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
     for (int copy = 0; (rc == WEIR_ECORRUPT || rc == WEIR_EIO) && copy < 2; copy++)
-        rc = read_copy(f, h, partitions, copy, at, &heads, err);
+        rc = read_copy(f, h, copy, at, &heads, err);
     if (rc == 0) rc = decode_heads(heads, h, partitions, out, producers, err);
     free(at);
     return rc;
 }
 
 int weir__segment_check_copies(struct weir__file *f, const struct weir__segment_header *h,
-                               uint32_t partitions, int *out_bad, struct weir_error *err)
+                               int *out_bad, struct weir_error *err)
 {
     uint8_t *at = aligned_alloc(WEIR__FS_BLOCK, weir__segment_front_bytes(h->heads_bytes));
     const uint8_t *heads;
@@ -214,7 +225,7 @@ int weir__segment_check_copies(struct weir__file *f, const struct weir__segment_
     *out_bad = 0;
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
-        rc = read_copy(f, h, partitions, copy, at, &heads, err);
+        rc = read_copy(f, h, copy, at, &heads, err);
         if (rc != WEIR_ECORRUPT && rc != WEIR_EIO) continue;
         (*out_bad)++;
         rc = 0;

@@ -5,26 +5,33 @@
 #ifndef WEIR_LOG_SEGMENT_H
 #define WEIR_LOG_SEGMENT_H
 
+#include "log/batch.h"
 #include "log/control.h"
 #include "log/producer.h"
 
+#define WEIR__SEGMENT_VERSION 2u
 #define WEIR__SEGMENT_BYTES_MIN (1u << 20)
 #define WEIR__SEGMENT_NAME_BYTES 32
 
 struct weir__index;
 
 struct weir__segment_header {
+    uint32_t version;    /* format; what is written has the newest */
+    uint32_t partitions; /* of the log when it was made */
+    uint64_t secret;     /* the hub's; 0: of version 1 */
     uint64_t number;
     uint64_t base;         /* log position of the file's byte 0 */
     uint64_t capacity;     /* bytes of the file */
     uint64_t previous_end; /* log position where the batches of the segment before end */
     int64_t time_ms;       /* the newest enqueued time before this segment */
+    int64_t keep_ms;       /* retention's clock when it was made; of version 1: time_ms */
     uint32_t epoch;        /* of the opening that made it */
     uint32_t heads_bytes;  /* heads of all partitions, then producers */
 };
 
 struct weir__segment {
     struct weir__segment_header h;
+    struct weir__batch_stamp stamp; /* of its batches */
     char name[WEIR__SEGMENT_NAME_BYTES];
     uint64_t data;             /* log position of the first batch */
     uint64_t end;              /* log position behind the last batch */
@@ -45,21 +52,21 @@ uint32_t weir__segment_heads_bytes(uint32_t partitions, uint32_t producers);
 
 /* Writes both copies of header and heads. heads holds h->heads_bytes bytes. */
 int weir__segment_write_header(struct weir__file *, const struct weir__segment_header *,
-                               uint64_t hub_id, uint32_t partitions, const uint8_t *heads,
-                               struct weir_error *);
+                               uint64_t hub_id, const uint8_t *heads, struct weir_error *);
 
 /* Reads the header alone, of whichever copy is good. WEIR_ECORRUPT: neither is. WEIR_EVERSION. */
-int weir__segment_read_header(struct weir__file *, uint64_t hub_id, uint32_t partitions,
+int weir__segment_read_header(struct weir__file *, uint64_t hub_id,
                               struct weir__segment_header *out, int *out_bad_copies,
                               struct weir_error *);
 
-/* Reads the heads as they were before the segment's first batch. producers may be NULL. */
+/* Reads the heads as they were before the segment's first batch, for this many partitions: those
+ * that the segment does not know had not begun. producers may be NULL. */
 int weir__segment_read_heads(struct weir__file *, const struct weir__segment_header *,
                              uint32_t partitions, struct weir__head *out,
                              struct weir__producers *producers, struct weir_error *);
 
 /* How many of the two copies of header and heads are bad. */
 int weir__segment_check_copies(struct weir__file *, const struct weir__segment_header *,
-                               uint32_t partitions, int *out_bad, struct weir_error *);
+                               int *out_bad, struct weir_error *);
 
 #endif

@@ -54,11 +54,12 @@ struct weir__log_damage {
 };
 
 struct weir__log {
-    /* Set at open, then constant. */
+    /* Set at open, then constant, but for the number of partitions, which can grow. */
     struct weir__log_options o;
     char *dir;
     struct weir__fs *fs;
     struct weir__file *control_file; /* the leader's */
+    uint32_t partitions;             /* changed by the leader, under the lock */
 
     struct weir__mutex lock;
     struct weir__cond room;   /* somebody may append, lead or stop waiting: state has changed */
@@ -118,11 +119,23 @@ struct weir__log {
     int64_t synced_mono_ms;  /* lazy mode: when it was last synced */
     int64_t keep_wall_ms; /* retention's clock; stored atomically, the leader reads it unlocked */
     int64_t keep_mono_ms; /* when it was moved */
+    uint64_t boot;        /* which run of the machine this is */
 };
+
+/* May be asked without the lock: it only grows. */
+static inline uint32_t weir__log_partitions(const struct weir__log *log)
+{
+    return __atomic_load_n(&log->partitions, __ATOMIC_RELAXED);
+}
 
 static inline struct weir__segment *weir__log_active(struct weir__log *log)
 {
     return log->segments[log->segment_count - 1];
+}
+
+static inline uint32_t weir__segment_index_seed(const struct weir__segment *seg)
+{
+    return seg->h.version == 1 ? 0 : seg->stamp.seed;
 }
 
 /* What the stored index of a sealed segment must bear. Where the batches end is known from the
@@ -131,7 +144,8 @@ static inline struct weir__index_stamp weir__segment_stamp(const struct weir__se
 {
     bool known = seg->end < seg->h.base + seg->h.capacity;
 
-    return (struct weir__index_stamp){seg->h.number, known ? seg->end : 0};
+    return (struct weir__index_stamp){seg->h.number, known ? seg->end : 0,
+                                      weir__segment_index_seed(seg)};
 }
 
 /* "dir/name" into out. */
@@ -142,7 +156,9 @@ int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BY
 /* open.c */
 int weir__log_new(struct weir__log **out, const struct weir__log_options *, struct weir_error *);
 void weir__log_free(struct weir__log *);
+int weir__log_size(struct weir__log *, uint32_t partitions, struct weir_error *); /* grows */
 int weir__log_open_control(struct weir__log *, unsigned flags, struct weir_error *);
+int weir__log_load_control(struct weir__log *, int *out_bad_copies, struct weir_error *);
 
 /* recover.c */
 int weir__log_gather(struct weir__log *, struct weir_error *); /* the row of segments, read only */
@@ -170,20 +186,23 @@ int weir__log_roll(struct weir__log *, struct weir_error *); /* lock held, let g
  * epoch, without which acknowledged batches would pass for ghosts. The leader's, without the lock.
  * WEIR_EFAILED: a sync failed, the caller stops the log. */
 int weir__log_write_control(struct weir__log *, struct weir_error *);
+/* The control file is going to call this segment the active one. */
+void weir__log_name_active(struct weir__log *, const struct weir__segment *);
 int weir__log_make_segment(struct weir__log *, uint64_t capacity, struct weir__segment **out,
                            struct weir_error *);
 int weir__log_head_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
 int weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* file and memory */
 int weir__log_push_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
 uint64_t weir__log_next_capacity(const struct weir__log *, uint64_t batch_bytes);
-bool weir__log_fits(const struct weir__log *, uint64_t batch_bytes);
+bool weir__log_fits(const struct weir__log *, uint32_t partition, uint64_t batch_bytes);
 void weir__segment_close(struct weir__segment *); /* handles, index and memory; takes NULL */
 
 /* upkeep.c */
 int weir__upkeep_start(struct weir__log *, struct weir_error *); /* threads, unless told not to */
 
 /* retention.c; with the lock held, which is let go of during disk operations */
-void weir__retention_tick(struct weir__log *, int64_t mono_ms);      /* moves retention's clock */
+struct weir__keep_time weir__retention_time(const struct weir__log *); /* for the control file */
+void weir__retention_tick(struct weir__log *, int64_t mono_ms);        /* moves retention's clock */
 bool weir__retention_due(const struct weir__log *);                  /* the oldest segment may go */
 int weir__retention_expire(struct weir__log *, struct weir_error *); /* lets it go */
 
@@ -215,7 +234,6 @@ struct weir__scan_batch {
 struct weir__scan {
     struct weir__file *file;
     const struct weir__segment *segment;
-    uint64_t hub_id;
     uint64_t limit;       /* log position that no batch may pass */
     uint64_t proof;       /* every position below it is known to have been on disk */
     uint64_t epoch_start; /* batches from here on must be of epoch */

@@ -81,7 +81,7 @@ static struct weir__log_stats stats_of(struct workload *w)
 /* Appends until the active segment has no room for one more. */
 static void fill_segment(struct workload *w)
 {
-    while (weir__log_fits(w->log, weir__batch_bytes(50000))) put(w, 0, 50000);
+    while (weir__log_fits(w->log, 0, weir__batch_bytes(50000))) put(w, 0, 50000);
 }
 
 static void fill_segments(struct workload *w, uint64_t count)
@@ -548,7 +548,7 @@ static void one_copy_is_enough(void **state)
 
     open_log(w);
     put(w, 0, 100);
-    for (uint64_t at = 1; at <= 4; at++) { /* control, control, header, heads */
+    for (uint64_t at = 1; at <= 3; at++) { /* control, header, heads */
         workload_close(w);
         refuse(w, SIMFS_READ, at, WEIR_EIO, false);
         open_log(w);
@@ -566,7 +566,7 @@ static void old_copy_of_the_control_serves(void **state)
     fill_segments(w, 2);
     for (uint64_t copy = 0; copy < 2; copy++) {
         put(w, 0, 100);
-        simfs_flip(w->disk, WORKLOAD_DIR "/control", 8 * (4096 * copy + 100));
+        simfs_flip(w->disk, WORKLOAD_DIR "/control", 8 * ((64u << 10) * copy + 100));
         workload_crash(w, SIMFS_KEEP_NONE, 0);
         assert_non_null(w->log);
     }
@@ -577,8 +577,7 @@ static void old_copy_of_the_control_serves(void **state)
 static void forged_control_is_refused(void **state)
 {
     struct workload *w = *state;
-    struct weir__head heads[8];
-    struct weir__control good = {.hub_id = w->options.hub_id, .partitions = 5, .heads = heads}, bad;
+    struct weir__control good = {.hub_id = w->options.hub_id}, bad;
     struct weir__file *f = NULL;
     struct weir__fs *fs = simfs_fs(w->disk);
     int copies;
@@ -592,13 +591,14 @@ static void forged_control_is_refused(void **state)
         bad = good;
         bad.generation += 1 + (uint64_t)i;
         if (i == 0) bad.watermark += 1u << 20;
-        if (i == 1) bad.keep_ms = INT64_MIN;
+        if (i == 1) bad.keep.keep_ms = INT64_MIN;
         if (i == 2) bad.epoch = UINT32_MAX;
         assert_int_equal(weir__control_write(f, &bad, true, NULL), 0);
         assert_int_equal(workload_open(w, NULL), WEIR_ECORRUPT);
     }
     good.generation = bad.generation;
     assert_int_equal(weir__control_write(f, &good, true, NULL), 0);
+    weir__control_fini(&good);
     weir__file_close(f);
 }
 
