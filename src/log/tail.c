@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/pages.h"
+
 int weir__tail_init(struct weir__tail *t, size_t bytes_max, struct weir_error *err)
 {
     *t = (struct weir__tail){.bytes_max = bytes_max};
@@ -19,7 +21,7 @@ int weir__tail_init(struct weir__tail *t, size_t bytes_max, struct weir_error *e
 static void free_block(struct weir__tail_block *b)
 {
     if (!b) return;
-    free(b->at);
+    weir__pages_free(b->at, b->cap);
     free(b);
 }
 
@@ -38,7 +40,7 @@ static struct weir__tail_block *new_block(size_t cap)
 
     if (!b) return NULL;
     b->cap = cap;
-    b->at = aligned_alloc(WEIR__FS_BLOCK, cap);
+    b->at = weir__pages_new(cap);
     if (b->at) return b;
     free(b);
     return NULL;
@@ -139,6 +141,15 @@ void weir__tail_cut(struct weir__tail *t, uint64_t position)
     while ((b = last_of(t)) && b->start > position) drop_block(t, t->count - 1);
     if (b && b->end > position) b->end = position;
     t->end = position;
+}
+
+void weir__tail_trim(struct weir__tail *t, uint64_t durable)
+{
+    save_partial(t);
+    for (int i = t->count; i-- > 0;)
+        if (t->blocks[i]->end <= durable && t->blocks[i]->holds == 1) drop_block(t, i);
+    free_block(t->idle);
+    t->idle = NULL;
 }
 
 int weir__tail_parts(struct weir__tail *t, uint64_t from, uint64_t to,

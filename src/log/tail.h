@@ -62,6 +62,10 @@ void weir__tail_advance(struct weir__tail *, size_t len);
 /* Forgets everything from position on. */
 void weir__tail_cut(struct weir__tail *, uint64_t position);
 
+/* Gives the memory of all blocks below `durable` that nobody holds back to the system; what they held
+ * is read from the disk from now on. */
+void weir__tail_trim(struct weir__tail *, uint64_t durable);
+
 /* The parts to write for [from, to): whole 4 KiB blocks, the first one with what was before `from`,
  * the last one copied aside and filled with zeros. Returns how many. */
 int weir__tail_parts(struct weir__tail *, uint64_t from, uint64_t to,
