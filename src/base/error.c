@@ -85,6 +85,7 @@ int weir__fail_errno(struct weir_error *err, int errnum, const char *what)
     if (errnum == ENOENT) code = WEIR_ENOTFOUND;
     if (errnum == EEXIST) code = WEIR_EEXIST;
     if (errnum == ENOMEM) code = WEIR_ENOMEM;
+    if (errnum == EAGAIN || errnum == EBUSY) code = WEIR_EBUSY; /* over in a moment */
     if (strerror_r(errnum, text, sizeof text) != 0) snprintf(text, sizeof text, "errno %d", errnum);
     return weir__fail(err, code, "%s: %s", what, text);
 }
