@@ -46,6 +46,7 @@ struct chunk {
 struct part {
     struct chunk *chunks;
     uint32_t count, cap;
+    uint32_t reserved; /* batches that will be added and have their room */
     struct weir__buf bytes;
     uint64_t end;         /* position behind the last batch */
     uint64_t next;        /* sequence behind it */
@@ -118,6 +119,26 @@ static struct chunk *grow_chunks(struct part *p)
     return chunks;
 }
 
+bool weir__index_reserve(struct weir__index *x, uint32_t partition)
+{
+    struct part *p = &x->parts[partition];
+    size_t room = p->bytes.cap - p->bytes.len;
+
+    if (room / ENTRY_BYTES_MAX <= p->reserved &&
+        !weir__buf_room(&p->bytes, (size_t)(p->reserved + 1) * ENTRY_BYTES_MAX))
+        return false;
+    /* One chunk more than they fill: the first of them may begin another. */
+    while (p->cap - p->count < p->reserved / WEIR__INDEX_CHUNK + 2)
+        if (!grow_chunks(p)) return false;
+    p->reserved++;
+    return true;
+}
+
+void weir__index_unreserve(struct weir__index *x, uint32_t partition)
+{
+    x->parts[partition].reserved--;
+}
+
 bool weir__index_add(struct weir__index *x, uint32_t partition, const struct weir__index_entry *e)
 {
     struct part *p = &x->parts[partition];
@@ -129,6 +150,7 @@ bool weir__index_add(struct weir__index *x, uint32_t partition, const struct wei
     size_t n;
 
     if (!to || (fresh && p->count == p->cap && !grow_chunks(p))) return false;
+    if (p->reserved) p->reserved--;
     if (fresh) {
         p->chunks[p->count++] = (struct chunk){.position = e->position,
                                                .sequence = e->sequence,

@@ -28,6 +28,12 @@ void weir__index_free(struct weir__index *);
 /* Adds a batch behind the others of its partition. False: out of memory, nothing changed. */
 bool weir__index_add(struct weir__index *, uint32_t partition, const struct weir__index_entry *);
 
+/* Makes sure of memory for one more batch of a partition that was not added yet, on top of those it
+ * was called for before: so many weir__index_add cannot fail. False: out of memory. The other takes
+ * one back. */
+bool weir__index_reserve(struct weir__index *, uint32_t partition);
+void weir__index_unreserve(struct weir__index *, uint32_t partition);
+
 /* Bytes that the stored form takes now, trailer included, rounded to blocks. */
 uint64_t weir__index_stored_bytes(const struct weir__index *);
 
