@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "hub/state.h"
+#include "log/pool.h"
 
 #define BATCH_ROOM_BYTES (64u << 10) /* what the log may need beyond the sender's message */
 
@@ -105,6 +106,7 @@ int weir__hub_log_options(struct weir__namespace *ns, const struct weir__catalog
         .retain_ms = hub->retain_ms,
         .retain_bytes = hub->retain_bytes,
         .no_threads = o->no_threads,
+        .pool = ns->pool,
         .sabotage = o->sabotage,
     };
     return rc;
@@ -154,9 +156,13 @@ static int open_log(struct weir__hub *hub, struct weir_error *err)
     struct weir__log_options options;
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log *log = NULL;
-    int rc =
-        weir__hub_log_options(ns, weir__catalog_hub(&ns->catalog, hub->name), path, &options, &why);
+    int rc = 0;
 
+    if (!ns->pool && !ns->options.no_threads)
+        rc = weir__log_pool_new(&ns->pool, WEIR__LOG_POOL_FLUSHERS, &why);
+    if (rc == 0)
+        rc = weir__hub_log_options(ns, weir__catalog_hub(&ns->catalog, hub->name), path, &options,
+                                   &why);
     if (rc == 0) rc = weir__log_open(&log, &options, &why);
     if (rc == WEIR_ENOTFOUND) rc = WEIR_ECORRUPT; /* the hub is there, its files are not */
     if (rc != 0) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "hub/state.h"
+#include "log/pool.h"
 
 #define BATCH_BYTES_CEILING (19u << 20)
 #define LEFTOVERS_MAX 4096 /* folders removed by one open; the rest waits for the next */
@@ -266,6 +267,7 @@ int weir__namespace_close(struct weir__namespace *ns, struct weir_error *err)
         ns->hubs = hub->next;
         weir__hub_free(hub);
     }
+    weir__log_pool_free(ns->pool);
     weir__file_close(ns->lock_file);
     weir__catalog_fini(&ns->catalog);
     weir__mutex_fini(&ns->lock);

@@ -46,7 +46,7 @@ struct weir__receiver {
 
 /* ---- news ---- */
 
-/* Once until next looks again: a busy log tells of every batch. */
+/* Once until next looks again. */
 static void tell(struct weir__receiver *r)
 {
     if (atomic_exchange(&r->ready, true)) return;
@@ -305,6 +305,15 @@ static void fill(struct weir__receiver *r, struct weir__receiver_take *take)
     atomic_fetch_add_explicit(&r->hub->delivered_bytes, bytes, memory_order_relaxed);
 }
 
+/* Before looking, so that what comes from now on is told again. The order matters: what is told
+ * between the two lines must not be forgotten. */
+static void listen_again(struct weir__receiver *r)
+{
+    if (!atomic_load(&r->ready)) return; /* it was not told since: it still listens */
+    atomic_store(&r->ready, false);
+    weir__log_watch(r->hub->log, &r->watch);
+}
+
 int weir__receiver_next(struct weir__receiver *r, struct weir__receiver_take *take,
                         struct weir_error *err)
 {
@@ -312,7 +321,7 @@ int weir__receiver_next(struct weir__receiver *r, struct weir__receiver_take *ta
 
     take->count = 0;
     take->missed = 0;
-    atomic_store(&r->ready, false); /* before looking, so that what comes now is told anew */
+    listen_again(r);
     if (atomic_load(&r->is_over)) return say_over(r, err);
     if (r->credit == 0 || take->events_max == 0) return 0;
     if (!r->broken.code) fill(r, take);

@@ -57,8 +57,9 @@ struct weir__namespace {
     struct weir__mutex lock;
     struct weir__catalog catalog; /* written under both locks, read under either; hubs too */
     struct weir__hub *hubs;
-    struct weir__rule owner; /* lock; without a name until it is asked for */
-    uint32_t users;          /* lock; of all hubs, deleted ones too */
+    struct weir__rule owner;     /* lock; without a name until it is asked for */
+    uint32_t users;              /* lock; of all hubs, deleted ones too */
+    struct weir__log_pool *pool; /* change; the threads of all logs, made for the first of them */
 };
 
 /* ---- namespace.c ---- */

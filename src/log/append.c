@@ -68,6 +68,19 @@ static bool queue_room(struct weir__log *log)
     return true;
 }
 
+/* What a burst made it grow to is not needed for ever. */
+void weir__log_shrink_queue(struct weir__log *log)
+{
+    struct weir__log_pending *queue;
+
+    if (log->queue_cap == WEIR__LOG_QUEUE_FIRST || log->queue_head < log->queue_tail) return;
+    queue = calloc(WEIR__LOG_QUEUE_FIRST, sizeof *queue);
+    if (!queue) return;
+    free(log->queue);
+    log->queue = queue;
+    log->queue_cap = WEIR__LOG_QUEUE_FIRST;
+}
+
 /* 1: there is room. 0: not yet. Negative: there never will be. */
 static int try_room(struct weir__log *log, const struct incoming *in, struct weir_error *err)
 {
@@ -96,14 +109,22 @@ static int try_room(struct weir__log *log, const struct incoming *in, struct wei
     return 0;
 }
 
+/* Whether the work must be done here: a completion, of any log, has one of the pool's threads. */
+static bool nobody_else(const struct weir__log *log)
+{
+    return log->o.no_threads || inside_completion(log) || weir__pool_here(log->pool);
+}
+
 static int wait_for_room(struct weir__log *log, const struct incoming *in, int64_t deadline_ns,
                          struct weir_error *err)
 {
-    bool alone = log->o.no_threads || inside_completion(log); /* nobody else would do the work */
-    bool may_lead = in->waiter || alone;
-    int rc;
+    int rc = try_room(log, in, err);
+    bool alone, may_lead;
 
-    while ((rc = try_room(log, in, err)) == 0) {
+    if (rc != 0) return rc < 0 ? rc : 0;
+    alone = nobody_else(log);
+    may_lead = in->waiter || alone;
+    for (; rc == 0; rc = try_room(log, in, err)) {
         bool timed_out = false;
 
         if (deadline_ns != 0 && may_lead && !log->leading && weir__log_has_work(log)) {
@@ -113,7 +134,7 @@ static int wait_for_room(struct weir__log *log, const struct incoming *in, int64
         }
         if (deadline_ns != 0 && log->o.no_threads && !log->completing &&
             log->queue_head < log->queue_commit) {
-            weir__log_run_completions(log);
+            weir__log_run_completions(log, UINT64_MAX);
             continue;
         }
         if (deadline_ns == 0 || (alone && !log->leading))
@@ -168,24 +189,26 @@ static int check_producer(struct weir__log *log, struct incoming *in,
     return *out_known ? 0 : weir__fail(err, WEIR_ENOMEM, "out of memory");
 }
 
+/* before: what was known of its producer; NULL: it has none, or the batch is not stored. */
 static void enqueue(struct weir__log *log, struct incoming *in, const struct weir__producer *before)
 {
     const struct weir__log_batch *b = in->batch;
     bool stored = !in->receipt.duplicate;
+    struct weir__log_pending *p;
 
     in->ticket = log->queue_tail++;
-    log->queue[in->ticket & (log->queue_cap - 1)] = (struct weir__log_pending){
-        .receipt = in->receipt,
-        .end = log->tail.end,
-        .partition = b->partition,
-        .count = stored ? b->count : 0,
-        .body_bytes = stored ? in->body_bytes : 0,
-        .done = in->done,
-        .user = in->user,
-        .waiter = in->waiter,
-        .producer_id = b->producer.id,
-        .before = before ? *before : (struct weir__producer){0},
-    };
+    p = &log->queue[in->ticket & (log->queue_cap - 1)];
+    p->receipt = in->receipt;
+    p->end = log->tail.end;
+    p->partition = b->partition;
+    p->count = stored ? b->count : 0;
+    p->body_bytes = stored ? in->body_bytes : 0;
+    p->rc = 0;
+    p->done = in->done;
+    p->user = in->user;
+    p->waiter = in->waiter;
+    p->producer_id = b->producer.id;
+    if (before) p->before = *before;
 }
 
 static void copy_batch(struct weir__log *log, const struct incoming *in)
@@ -233,22 +256,32 @@ static void remember_producer(struct weir__producer *p, const struct incoming *i
                                  .time_ms = in->receipt.time_ms};
 }
 
-/* There is room: gives the batch its place and lays it down. */
+static int lay_down_again(struct weir__log *log, struct incoming *in,
+                          const struct weir__producer *known)
+{
+    assert(known); /* or what would it be a duplicate of */
+    in->receipt.offset = known->offset;
+    in->receipt.sequence = known->sequence;
+    in->receipt.time_ms = known->time_ms;
+    enqueue(log, in, NULL);
+    return 0;
+}
+
+/* There is room: gives the batch its place and lays it down. From here on it needs no memory. */
 static int lay_down(struct weir__log *log, struct incoming *in, struct weir_error *err)
 {
     struct weir__head *head = &log->heads[in->batch->partition];
-    struct weir__producer *known, before = {0};
+    struct weir__index *index = weir__log_active(log)->index;
+    struct weir__producer *known, before;
     int64_t now_ms = log->o.clock.wall_ms(log->o.clock.self);
     int rc = check_producer(log, in, &known, err);
 
     if (rc != 0) return rc;
-    if (in->receipt.duplicate) {
-        assert(known); /* or what would it be a duplicate of */
-        in->receipt.offset = known->offset;
-        in->receipt.sequence = known->sequence;
-        in->receipt.time_ms = known->time_ms;
-        enqueue(log, in, NULL);
-        return 0;
+    if (in->receipt.duplicate) return lay_down_again(log, in, known);
+    if (!weir__index_reserve(index, in->batch->partition)) {
+        if (known && known->count == 0)
+            weir__producers_drop(&log->producers, known->partition, known->id);
+        return weir__fail(err, WEIR_ENOMEM, "taking a batch in: out of memory");
     }
     if (now_ms > log->last_time_ms) log->last_time_ms = now_ms;
     in->receipt.offset = log->tail.end;
@@ -258,10 +291,11 @@ static int lay_down(struct weir__log *log, struct incoming *in, struct weir_erro
     *head = (struct weir__head){head->next_sequence + in->batch->count,
                                 in->receipt.offset + in->batch->count - 1, in->receipt.time_ms};
     if (known) {
-        if (known->count) before = *known;
+        before = *known;
+        if (known->count == 0) before.id = 0; /* it was made for this batch */
         remember_producer(known, in);
     }
-    enqueue(log, in, &before);
+    enqueue(log, in, known ? &before : NULL);
     return 0;
 }
 
@@ -326,7 +360,7 @@ int weir__log_append_wait(struct weir__log *log, const struct weir__log_batch *b
     } else {
         rc = take_in(log, &in, deadline_ns, err);
         if (rc == 0) rc = wait_for_answer(log, &in, deadline_ns, err);
-        if (log->o.no_threads) weir__log_run_completions(log);
+        if (log->o.no_threads) weir__log_run_completions(log, UINT64_MAX);
     }
     weir__log_pass_on(log);
     weir__mutex_unlock(&log->lock);
@@ -359,7 +393,7 @@ int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_erro
             continue;
         }
         if (log->o.no_threads && log->queue_head < log->queue_commit) {
-            weir__log_run_completions(log);
+            weir__log_run_completions(log, UINT64_MAX);
             continue;
         }
         if (!weir__log_wait(log, true, deadline_ns)) {
@@ -369,7 +403,8 @@ int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_erro
     }
     if (rc == 0) rc = weir__log_state_locked(log, err);
     if (rc == 0 && log->undone != undone)
-        rc = weir__fail(err, WEIR_ENOSPACE, "no space left: batches were not stored");
+        rc = weir__fail(err, log->undone_rc, "batches were not stored: %s",
+                        weir_error_text(log->undone_rc));
     weir__log_pass_on(log);
     weir__mutex_unlock(&log->lock);
     return rc;

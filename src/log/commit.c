@@ -2,10 +2,13 @@
  *
  *   what fails                   what becomes of the group          and of the log
  *   write, for want of space     taken back: WEIR_ENOSPACE          goes on under a new epoch
+ *     of memory, or for now        WEIR_ENOMEM, WEIR_EBUSY
  *     and the new epoch, too     WEIR_EUNKNOWN                      stops
  *   write, otherwise             WEIR_EUNKNOWN                      stops
  *   sync                         WEIR_EUNKNOWN                      stops: a second sync would lie
- *   memory, after the sync       WEIR_EUNKNOWN                      stops; a reopen finds it
+ *
+ * Nothing behind a write needs memory: the index has room since the batch was taken in, and the
+ * control file is written from a buffer that was there at open.
  *
  * Batches that were taken in behind a group that failed are never written: they end with the same
  * error when the group was taken back, and with WEIR_EFAILED when the log stopped. */
@@ -50,8 +53,8 @@ void weir__log_pass_on(struct weir__log *log)
 {
     bool to_lead = !log->leading && log->lead_waiters == 0 && weir__log_has_work(log);
 
-    if (log->flusher_idle && (to_lead || log->queue_head < log->queue_commit))
-        weir__cond_signal(&log->work);
+    if (log->flush.state == WEIR__JOB_IDLE && (to_lead || log->queue_head < log->queue_commit))
+        weir__pool_put(log->pool, &log->flush);
 }
 
 void weir__log_give_lead(struct weir__log *log)
@@ -59,6 +62,7 @@ void weir__log_give_lead(struct weir__log *log)
     log->leading = false;
     if (log->room_waiters) weir__cond_broadcast(&log->room);
     weir__log_pass_on(log);
+    weir__watch_tell(log);
 }
 
 int weir__log_state_locked(struct weir__log *log, struct weir_error *err)
@@ -85,16 +89,6 @@ static void answer_all(struct weir__log *log, int rc, const struct weir_error *e
     log->queue_commit = log->queue_tail;
 }
 
-static void wake_watchers(struct weir__log *log, uint32_t partition)
-{
-    for (struct weir__log_watch *w = log->watches[partition]; w; w = w->next) w->fn(w->user);
-}
-
-void weir__log_wake_all(struct weir__log *log)
-{
-    for (uint32_t i = 0; log->watch_count && i < log->partitions; i++) wake_watchers(log, i);
-}
-
 void weir__log_stop(struct weir__log *log, int rc, const struct weir_error *err)
 {
     if (log->failed) return;
@@ -104,46 +98,48 @@ void weir__log_stop(struct weir__log *log, int rc, const struct weir_error *err)
     weir__log_line(&log->o.logger, WEIR__ERROR, "log", "stopped dir=%s: %s", log->dir,
                    log->failure.text);
     answer_all(log, WEIR_EFAILED, &log->failure);
-    weir__log_wake_all(log);
+    weir__watch_note_all(log);
 }
 
-/* The group is durable: index, heads, counters, whoever waits. False: out of memory. */
-static bool settle(struct weir__log *log, uint64_t group, uint64_t to)
+static void settle_batch(struct weir__log *log, struct weir__log_pending *p)
 {
-    struct weir__segment *seg = weir__log_active(log);
+    struct weir__index_entry e = {p->receipt.offset, p->receipt.sequence, p->receipt.time_ms,
+                                  p->count, p->body_bytes};
+    bool added = weir__index_add(weir__log_active(log)->index, p->partition, &e);
 
-    for (uint64_t i = log->queue_commit; i < group; i++) {
-        struct weir__log_pending *p = place(log, i);
-        struct weir__index_entry e = {p->receipt.offset, p->receipt.sequence, p->receipt.time_ms,
-                                      p->count, p->body_bytes};
+    assert(added); /* appending reserved the room */
+    (void)added;
+    log->durable_heads[p->partition] =
+        (struct weir__head){p->receipt.sequence + p->count, p->receipt.offset + p->count - 1,
+                            p->receipt.time_ms};
+    log->stats.batches++;
+    log->stats.events += p->count;
+    log->stats.bytes += p->body_bytes;
+}
 
-        if (p->body_bytes && !weir__index_add(seg->index, p->partition, &e)) return false;
-    }
+/* The group is durable: index, heads, counters, whoever waits. */
+static void settle(struct weir__log *log, uint64_t group, uint64_t to)
+{
+    bool watched = __atomic_load_n(&log->watches.armed, __ATOMIC_RELAXED) > 0;
+
     for (uint64_t i = log->queue_commit; i < group; i++) {
         struct weir__log_pending *p = place(log, i);
 
         answer(p, 0, NULL);
         if (p->body_bytes == 0) continue;
-        log->durable_heads[p->partition] =
-            (struct weir__head){p->receipt.sequence + p->count, p->receipt.offset + p->count - 1,
-                                p->receipt.time_ms};
         if (log->active_since_ms == 0) log->active_since_ms = p->receipt.time_ms;
-        log->stats.batches++;
-        log->stats.events += p->count;
-        log->stats.bytes += p->body_bytes;
+        settle_batch(log, p);
+        if (watched) weir__watch_note(log, p->partition);
     }
     log->visible = to;
     if (!log->o.sync_ms) log->synced = to;
-    seg->end = to;
-    for (uint64_t i = log->queue_commit; log->watch_count && i < group; i++)
-        wake_watchers(log, place(log, i)->partition);
+    weir__log_active(log)->end = to;
     log->queue_commit = group;
     while (log->queue_head < log->queue_commit && !place(log, log->queue_head)->done)
         log->queue_head++;
     log->stats.groups++;
-    return true;
+    if (log->resting) weir__upkeep_soon(log, WEIR__LOG_STEP_MS);
 }
-
 static void restore_producer(struct weir__log *log, const struct weir__log_pending *p)
 {
     struct weir__producer *known;
@@ -175,10 +171,14 @@ static bool undo(struct weir__log *log, struct weir_error *err)
     for (uint64_t i = log->queue_tail; i-- > log->queue_commit;)
         if (place(log, i)->producer_id && place(log, i)->body_bytes)
             restore_producer(log, place(log, i));
+    for (uint64_t i = log->queue_commit; i < log->queue_tail; i++)
+        if (place(log, i)->body_bytes)
+            weir__index_unreserve(weir__log_active(log)->index, place(log, i)->partition);
     memcpy(log->heads, log->durable_heads, log->partitions * sizeof *log->heads);
     weir__tail_cut(&log->tail, log->visible);
     log->before = (struct weir__batch_before){0};
     log->undone += log->queue_tail - log->queue_commit;
+    log->undone_rc = cause.code;
     answer_all(log, cause.code, &cause);
     return true;
 }
@@ -229,6 +229,12 @@ static int write_group(struct weir__log *log, uint64_t from, uint64_t to, bool *
     return rc == 0 ? 0 : weir__wrap(err, rc, "segment %s", seg->name);
 }
 
+/* Whether what made a write fail can be over at the next one. */
+static bool passes(int rc)
+{
+    return rc == WEIR_ENOSPACE || rc == WEIR_ENOMEM || rc == WEIR_EBUSY;
+}
+
 static int commit_group(struct weir__log *log, struct weir_error *out)
 {
     struct weir_error err = {0};
@@ -238,9 +244,8 @@ static int commit_group(struct weir__log *log, struct weir_error *out)
 
     log->leading = true;
     if (to > from) rc = write_group(log, from, to, &written, &err);
-    if (rc == 0 && !settle(log, group, to))
-        rc = weir__fail(&err, WEIR_ENOMEM, "indexing a group: out of memory");
-    if (rc == WEIR_ENOSPACE && !written) {
+    if (rc == 0) settle(log, group, to);
+    if (!written && passes(rc)) {
         undone = undo(log, &err);
         rc = err.code;
     }
@@ -284,26 +289,43 @@ int weir__log_sync_lazily(struct weir__log *log, struct weir_error *err)
     return rc;
 }
 
-void weir__log_run_completions(struct weir__log *log)
+/* What a completion is called with. */
+struct completion {
+    struct weir__log_receipt receipt;
+    weir__log_done_fn done;
+    void *user;
+    int rc;
+};
+
+/* Without the lock. */
+static void complete(const struct completion *now, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct weir_error err;
+
+        if (now[i].rc != 0) weir__fail(&err, now[i].rc, "%s", weir_error_text(now[i].rc));
+        now[i].done(now[i].user, now[i].rc, &now[i].receipt, now[i].rc ? &err : NULL);
+    }
+}
+
+void weir__log_run_completions(struct weir__log *log, uint64_t most)
 {
     if (log->completing) return; /* further up on this stack: it goes on there */
     log->completing = true;
     log->completer = pthread_self();
-    while (log->queue_head < log->queue_commit) {
-        struct weir__log_pending now[COMPLETIONS_AT_ONCE];
+    for (uint64_t done = 0; done < most && log->queue_head < log->queue_commit;) {
+        struct completion now[COMPLETIONS_AT_ONCE];
         int count = 0;
 
-        while (count < COMPLETIONS_AT_ONCE && log->queue_head < log->queue_commit)
-            now[count++] = *place(log, log->queue_head++);
-        weir__mutex_unlock(&log->lock);
-        for (int i = 0; i < count; i++) {
-            struct weir_error err = {.code = now[i].rc};
+        while (count < COMPLETIONS_AT_ONCE && log->queue_head < log->queue_commit) {
+            const struct weir__log_pending *p = place(log, log->queue_head++);
 
-            if (!now[i].done) continue;
-            if (now[i].rc != 0) weir__fail(&err, now[i].rc, "%s", weir_error_text(now[i].rc));
-            now[i].done(now[i].user, now[i].rc, &now[i].receipt, now[i].rc ? &err : NULL);
+            if (p->done) now[count++] = (struct completion){p->receipt, p->done, p->user, p->rc};
         }
+        weir__mutex_unlock(&log->lock);
+        complete(now, count);
         weir__mutex_lock(&log->lock);
+        done += (uint64_t)count;
         if (log->room_waiters) weir__cond_broadcast(&log->room);
     }
     log->completing = false;

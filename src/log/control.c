@@ -62,10 +62,22 @@ void weir__heads_decode(const uint8_t *from, uint32_t count, struct weir__head *
     }
 }
 
+static size_t copy_bytes(uint32_t version, uint32_t partitions)
+{
+    uint32_t fixed = version == 1 ? FIXED_BYTES_1 : FIXED_BYTES;
+
+    return weir__round_up(fixed + (uint64_t)partitions * WEIR__HEAD_BYTES, WEIR__FS_BLOCK);
+}
+
 int weir__control_resize(struct weir__control *c, uint32_t partitions, struct weir_error *err)
 {
-    struct weir__head *heads = realloc(c->heads, partitions * sizeof *heads);
+    uint8_t *copy = realloc(c->copy, copy_bytes(CONTROL_VERSION, partitions));
+    struct weir__head *heads = NULL;
 
+    if (copy) {
+        c->copy = copy;
+        heads = realloc(c->heads, partitions * sizeof *heads);
+    }
     if (!heads) return weir__fail(err, WEIR_ENOMEM, "control file: out of memory");
     if (partitions > c->partitions)
         memset(heads + c->partitions, 0, (partitions - c->partitions) * sizeof *heads);
@@ -77,14 +89,9 @@ int weir__control_resize(struct weir__control *c, uint32_t partitions, struct we
 void weir__control_fini(struct weir__control *c)
 {
     free(c->heads);
+    free(c->copy);
     c->heads = NULL;
-}
-
-static size_t copy_bytes(uint32_t version, uint32_t partitions)
-{
-    uint32_t fixed = version == 1 ? FIXED_BYTES_1 : FIXED_BYTES;
-
-    return weir__round_up(fixed + (uint64_t)partitions * WEIR__HEAD_BYTES, WEIR__FS_BLOCK);
+    c->copy = NULL;
 }
 
 static_assert(FIXED_BYTES + WEIR__LOG_PARTITIONS_MAX * WEIR__HEAD_BYTES < COPY_AT &&
@@ -274,17 +281,15 @@ int weir__control_write(struct weir__file *f, struct weir__control *c, bool sync
                         struct weir_error *err)
 {
     size_t len = copy_bytes(CONTROL_VERSION, c->partitions);
-    uint8_t *copy = malloc(len);
     uint64_t before = c->generation;
     struct weir__bytes part;
     int rc;
 
     assert(c->secret != 0);
-    if (!copy) return weir__fail(err, WEIR_ENOMEM, "writing control file: out of memory");
     c->generation++;
     if (c->version == 1) c->generation |= 1; /* away from both copies of version 1 */
-    encode(c, copy, len);
-    part = weir__bytes_of(copy, len);
+    encode(c, c->copy, len);
+    part = weir__bytes_of(c->copy, len);
     rc = erase_stale(f, c, err);
     if (rc == 0) rc = f->ops->write(f, &part, 1, (c->generation % 2) * COPY_AT, err);
     if (rc == 0 && sync) rc = f->ops->sync(f, err);
@@ -292,6 +297,5 @@ int weir__control_write(struct weir__file *f, struct weir__control *c, bool sync
         c->version = CONTROL_VERSION;
     else
         c->generation = before;
-    free(copy);
     return rc == 0 ? 0 : weir__wrap(err, rc, "writing control file");
 }

@@ -11,8 +11,8 @@
  *   read   < memory when recent, else the segment file; never past what is durable
  *
  * Threads: everything here may be called from any thread. A log has one lock; no call holds it
- * during a disk operation. Completions run on the log's flusher thread, one at a time, in log
- * order, each exactly once and before weir__log_close returns; they may append, and must not block.
+ * during a disk operation. Completions run on threads of the pool, one at a time, in log order, each
+ * exactly once and before weir__log_close returns; they may append, and must not block.
  *
  * Formats are drawn where they are written: batch.c, segment.c, index.c, control.c. */
 #ifndef WEIR_LOG_LOG_H
@@ -40,22 +40,25 @@ enum weir__log_sabotage {
     WEIR__LOG_SKIP_EPOCH = 4
 };
 
+struct weir__log_pool;
+
 struct weir__log_options {
-    struct weir__fs *fs;        /* NULL: the machine's */
-    struct weir__clock clock;   /* zero: the machine's */
-    struct weir__logger logger; /* zero: silence */
-    struct weir__rand rand;     /* zero: the machine's; a new hub's secret comes from it */
-    const char *dir;            /* copied */
-    uint64_t hub_id;            /* whose bytes these are; part of every checksum */
-    uint32_t partitions;        /* of a new log; one that is there knows its own number */
-    uint32_t batch_bytes_max;   /* 0: 1 MiB + 64 KiB */
-    uint64_t segment_bytes_max; /* 0: 256 MiB; a power of two, at least 1 MiB */
-    uint64_t tail_bytes;        /* 0: 16 MiB, or what four of the largest batches need */
-    uint32_t sync_ms;           /* 0: acknowledged when on disk. Else acknowledged when written, on
+    struct weir__fs *fs;         /* NULL: the machine's */
+    struct weir__clock clock;    /* zero: the machine's */
+    struct weir__logger logger;  /* zero: silence */
+    struct weir__rand rand;      /* zero: the machine's; a new hub's secret comes from it */
+    const char *dir;             /* copied */
+    uint64_t hub_id;             /* whose bytes these are; part of every checksum */
+    uint32_t partitions;         /* of a new log; one that is there knows its own number */
+    uint32_t batch_bytes_max;    /* 0: 1 MiB + 64 KiB */
+    uint64_t segment_bytes_max;  /* 0: 256 MiB; a power of two, at least 1 MiB */
+    uint64_t tail_bytes;         /* 0: 16 MiB, or what four of the largest batches need */
+    uint32_t sync_ms;            /* 0: acknowledged when on disk. Else acknowledged when written, on
                                    disk every so often: what was acknowledged since can be lost */
-    int64_t retain_ms;          /* 0: 7 days; negative: for ever */
-    uint64_t retain_bytes;      /* 0: no limit. Whole segments of all partitions go together */
-    bool no_threads;            /* for tests: the log does nothing by itself; see weir__log_step */
+    int64_t retain_ms;           /* 0: 7 days; negative: for ever */
+    uint64_t retain_bytes;       /* 0: no limit. Whole segments of all partitions go together */
+    bool no_threads;             /* for tests: the log does nothing by itself; see weir__log_step */
+    struct weir__log_pool *pool; /* whose threads it uses (pool.h); NULL: it has its own */
     unsigned sabotage;
 };
 
@@ -216,17 +219,21 @@ void weir__log_reader_damage(const struct weir__log_reader *, uint64_t *out_firs
 uint64_t weir__log_reader_sequence(const struct weir__log_reader *);
 void weir__log_reader_seek(struct weir__log_reader *, uint64_t sequence);
 
-/* Calls fn whenever new events of the partition have become durable, and when the log stops or
- * closes. fn runs on a committing thread under a lock: it must only wake somebody up, and not call
- * the log. The struct is the caller's and stays until unwatch returns. */
+/* Calls fn once: when new events of the partition have become durable, or when the log stops or
+ * closes. Watch again to be told again, and look behind that: what was committed before is not told.
+ * fn runs on a committing thread or on one of the pool's, under a lock of the watchers: it must only
+ * wake somebody up, and not call the log. The struct is the caller's, its other members begin as
+ * zeros. When unwatch returns fn does not run and will not. */
 struct weir__log_watch {
     void (*fn)(void *user);
     void *user;
     uint32_t partition;
-    struct weir__log_watch *next, **link; /* the log's */
+    bool armed; /* the log's, as the rest */
+    uint64_t round;
+    struct weir__log_watch *next, *prev;
 };
 
-void weir__log_watch(struct weir__log *, struct weir__log_watch *);
+void weir__log_watch(struct weir__log *, struct weir__log_watch *); /* nothing when it watches */
 void weir__log_unwatch(struct weir__log *, struct weir__log_watch *);
 
 /* ---- keeping ---- */

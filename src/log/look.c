@@ -53,26 +53,6 @@ int weir__log_state(struct weir__log *log, struct weir_error *err)
     return rc;
 }
 
-void weir__log_watch(struct weir__log *log, struct weir__log_watch *w)
-{
-    weir__mutex_lock(&log->lock);
-    w->link = &log->watches[w->partition];
-    w->next = *w->link;
-    if (w->next) w->next->link = &w->next;
-    *w->link = w;
-    log->watch_count++;
-    weir__mutex_unlock(&log->lock);
-}
-
-void weir__log_unwatch(struct weir__log *log, struct weir__log_watch *w)
-{
-    weir__mutex_lock(&log->lock);
-    *w->link = w->next;
-    if (w->next) w->next->link = w->link;
-    log->watch_count--;
-    weir__mutex_unlock(&log->lock);
-}
-
 /* ---- segments ---- */
 
 void weir__log_pin(struct weir__segment *seg)

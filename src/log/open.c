@@ -14,7 +14,6 @@
 #define SEGMENT_BYTES_DEFAULT (256u << 20)
 #define TAIL_BYTES_DEFAULT (16u << 20)
 #define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
-#define QUEUE_FIRST 64u
 
 int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BYTES],
                    struct weir_error *err)
@@ -66,8 +65,9 @@ void weir__log_free(struct weir__log *log)
     weir__tail_fini(&log->tail);
     weir__mutex_fini(&log->lock);
     weir__cond_fini(&log->room);
-    weir__cond_fini(&log->work);
-    weir__cond_fini(&log->upkeep);
+    weir__mutex_fini(&log->watches.lock);
+    weir__cond_fini(&log->watches.told);
+    if (log->own_pool) weir__log_pool_free(log->pool);
     free(log->segments);
     free(log->heads);
     free(log->durable_heads);
@@ -75,7 +75,7 @@ void weir__log_free(struct weir__log *log)
     free(log->begin_heads);
     weir__control_fini(&log->control);
     free(log->queue);
-    free(log->watches);
+    free(log->watches.lists);
     free(log->dir);
     free(log);
 }
@@ -90,18 +90,6 @@ static bool grow_heads(struct weir__head **heads, uint32_t from, uint32_t to)
     return true;
 }
 
-static bool grow_watches(struct weir__log *log, uint32_t to)
-{
-    struct weir__log_watch **grown = realloc(log->watches, to * sizeof(struct weir__log_watch *));
-
-    if (!grown) return false;
-    log->watches = grown;
-    for (uint32_t i = log->partitions; i < to; i++) grown[i] = NULL;
-    for (uint32_t i = 0; i < log->partitions; i++)
-        if (grown[i]) grown[i]->link = &grown[i];
-    return true;
-}
-
 int weir__log_size(struct weir__log *log, uint32_t partitions, struct weir_error *err)
 {
     uint32_t from = log->partitions;
@@ -111,7 +99,7 @@ int weir__log_size(struct weir__log *log, uint32_t partitions, struct weir_error
     if (!grow_heads(&log->heads, from, partitions) ||
         !grow_heads(&log->durable_heads, from, partitions) ||
         !grow_heads(&log->start_heads, from, partitions) ||
-        !grow_heads(&log->begin_heads, from, partitions) || !grow_watches(log, partitions))
+        !grow_heads(&log->begin_heads, from, partitions) || !weir__watch_size(log, partitions))
         return weir__fail(err, WEIR_ENOMEM, "out of memory for %u partitions", partitions);
     rc = partitions > log->control.partitions ? weir__control_resize(&log->control, partitions, err)
                                               : 0;
@@ -132,12 +120,12 @@ int weir__log_new(struct weir__log **out, const struct weir__log_options *option
     if (!log) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     weir__mutex_init(&log->lock);
     weir__cond_init(&log->room);
-    weir__cond_init(&log->work);
-    weir__cond_init(&log->upkeep);
+    weir__mutex_init(&log->watches.lock);
+    weir__cond_init(&log->watches.told);
     log->o = o;
     log->fs = o.fs;
     log->next_name = 1;
-    log->queue_cap = QUEUE_FIRST;
+    log->queue_cap = WEIR__LOG_QUEUE_FIRST;
     log->dir = strdup(o.dir);
     log->queue = calloc(log->queue_cap, sizeof *log->queue);
     log->control.hub_id = o.hub_id;
@@ -315,14 +303,12 @@ int weir__log_close(struct weir__log *log, struct weir_error *err)
     rc = drain(log, err);
     log->closing = true;
     weir__cond_broadcast(&log->room);
-    weir__cond_broadcast(&log->work);
-    weir__cond_broadcast(&log->upkeep);
-    weir__log_wake_all(log);
+    weir__watch_note_all(log);
+    weir__watch_tell(log);
     weir__mutex_unlock(&log->lock);
-    weir__thread_join(&log->keeper);
-    weir__thread_join(&log->flusher);
+    weir__upkeep_stop(log);
     weir__mutex_lock(&log->lock);
-    if (log->o.no_threads) weir__log_run_completions(log);
+    if (log->o.no_threads) weir__log_run_completions(log, UINT64_MAX);
     if (!log->failed && log->o.sync_ms) rc2 = weir__log_sync_lazily(log, rc == 0 ? err : NULL);
     if (!log->failed && rc2 == 0) {
         weir__log_take_lead(log);

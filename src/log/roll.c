@@ -269,7 +269,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
     log->want_roll = false;
     log->roll_bytes = 0;
     log->roll_rc = 0;
-    weir__cond_signal(&log->upkeep); /* an old segment may go now, and become the one after this */
+    weir__upkeep_soon(log, 0); /* an old segment may go now, and become the one after this */
 }
 
 /* A place in the row, so that activating cannot fail. */

@@ -17,6 +17,7 @@
 #include "log/batch.h"
 #include "log/index.h"
 #include "log/log.h"
+#include "log/pool.h"
 #include "log/producer.h"
 #include "log/segment.h"
 #include "log/tail.h"
@@ -26,6 +27,12 @@
 #define WEIR__LOG_READ_FILES_MAX 64          /* segment files kept open for readers */
 #define WEIR__LOG_DAMAGES_MAX 64 /* damaged ranges remembered by place; more are counted */
 #define WEIR__LOG_MARK_MS 1000   /* an idle log's watermark reaches its end after this */
+#define WEIR__LOG_STEP_MS 1000   /* how often the keeper looks at a log that is written to */
+#define WEIR__LOG_REST_MS 60000  /* and at one that is not, when nothing is due earlier */
+#define WEIR__LOG_IDLE_MS 5000   /* a log that was not written to for so long gives memory back */
+
+#define WEIR__LOG_QUEUE_FIRST 64u /* places of the queue when nothing was taken in yet */
+#define WEIR__WATCH_WORDS (WEIR__LOG_PARTITIONS_MAX / 64)
 
 /* What a thread in weir__log_append_wait waits for; on its stack. */
 struct weir__log_waiter {
@@ -53,6 +60,24 @@ struct weir__log_damage {
     uint64_t at; /* in that file */
 };
 
+/* Those who watch one partition; see watch.c. */
+struct weir__watch_list {
+    struct weir__log_watch *waiting, *telling;
+    uint32_t count; /* of waiting */
+    uint64_t round;
+};
+
+/* With a lock of its own, which is taken without the log's or behind it. */
+struct weir__watches {
+    struct weir__mutex lock;
+    struct weir__cond told;         /* the job has ended */
+    struct weir__watch_list *lists; /* per partition */
+    uint32_t armed;                 /* of all; read atomically without the lock */
+    struct weir__pool_job job;
+    uint64_t news[WEIR__WATCH_WORDS]; /* partitions whose watchers the job is to tell, */
+    uint32_t at;                      /* and the one it is at */
+};
+
 struct weir__log {
     /* Set at open, then constant, but for the number of partitions, which can grow. */
     struct weir__log_options o;
@@ -62,17 +87,19 @@ struct weir__log {
     uint32_t partitions;             /* changed by the leader, under the lock */
 
     struct weir__mutex lock;
-    struct weir__cond room;   /* somebody may append, lead or stop waiting: state has changed */
-    struct weir__cond work;   /* the flusher's */
-    struct weir__cond upkeep; /* the keeper's */
-    struct weir__thread flusher, keeper;
-    bool flusher_idle, closing;
+    struct weir__cond room;      /* somebody may append, lead or stop waiting: state has changed */
+    struct weir__log_pool *pool; /* NULL: no_threads */
+    struct weir__pool_job flush; /* commits for those who do not wait, and all completions */
+    struct weir__pool_member upkeep; /* what time brings */
+    bool own_pool, closing;
+    bool resting; /* the keeper will not look within WEIR__LOG_STEP_MS, unless it is asked to */
     bool leading;
     int room_waiters;    /* threads waiting on room, */
     int lead_waiters;    /* those of them that would lead when they wake up */
     bool completing;     /* a completion runs, */
     pthread_t completer; /* on this thread */
-    uint64_t undone;     /* batches that were taken back because of a full disk */
+    uint64_t undone;     /* batches that were taken back, e.g. because of a full disk, */
+    int undone_rc;       /* and why the last of them */
 
     struct weir__control control; /* the leader's, with control_file */
     uint32_t epoch;
@@ -105,8 +132,9 @@ struct weir__log {
     uint64_t queue_head, queue_commit, queue_tail;
     uint32_t queue_cap;
 
-    struct weir__log_watch **watches; /* per partition */
-    uint32_t watch_count;
+    struct weir__watches watches;
+    uint64_t fresh[WEIR__WATCH_WORDS]; /* partitions with news that nobody was told of yet */
+    bool any_fresh;
 
     int failed; /* the error that ended it, else 0 */
     struct weir_error failure;
@@ -116,6 +144,7 @@ struct weir__log {
     struct weir__log_stats stats;
 
     int64_t written_mono_ms; /* when the last group was written */
+    uint64_t marked;         /* the control file names at least this as its watermark */
     int64_t synced_mono_ms;  /* lazy mode: when it was last synced */
     int64_t keep_wall_ms; /* retention's clock; stored atomically, the leader reads it unlocked */
     int64_t keep_mono_ms; /* when it was moved */
@@ -169,15 +198,15 @@ void weir__log_note_damage(struct weir__log *, const struct weir__segment *, uin
 /* commit.c; with the lock held, which is let go of during disk operations */
 /* Waits for a change; false past the deadline. may_lead: the caller will do work that is left. */
 bool weir__log_wait(struct weir__log *, bool may_lead, int64_t deadline_ns);
-void weir__log_pass_on(struct weir__log *);   /* wakes the flusher when work is left for it alone */
+void weir__log_pass_on(struct weir__log *);   /* to the pool, when work is left for it alone */
 void weir__log_take_lead(struct weir__log *); /* waits for the role */
+/* Gives the role back, and tells those who watch: the lock is let go of meanwhile. */
 void weir__log_give_lead(struct weir__log *);
 int weir__log_lead(struct weir__log *, struct weir_error *); /* one group, or the roll */
 bool weir__log_has_work(const struct weir__log *);
 void weir__log_stop(struct weir__log *, int rc, const struct weir_error *);
-void weir__log_wake_all(struct weir__log *); /* whoever watches any partition */
 int weir__log_state_locked(struct weir__log *, struct weir_error *);
-void weir__log_run_completions(struct weir__log *);
+void weir__log_run_completions(struct weir__log *, uint64_t most);
 int weir__log_sync_lazily(struct weir__log *, struct weir_error *);
 
 /* roll.c */
@@ -197,8 +226,27 @@ uint64_t weir__log_next_capacity(const struct weir__log *, uint64_t batch_bytes)
 bool weir__log_fits(const struct weir__log *, uint32_t partition, uint64_t batch_bytes);
 void weir__segment_close(struct weir__segment *); /* handles, index and memory; takes NULL */
 
+/* append.c */
+void weir__log_shrink_queue(struct weir__log *); /* lock held */
+
 /* upkeep.c */
 int weir__upkeep_start(struct weir__log *, struct weir_error *); /* threads, unless told not to */
+void weir__upkeep_stop(struct weir__log *); /* returns when the pool has left; takes the lock */
+void weir__upkeep_soon(struct weir__log *, int64_t after_ms); /* the keeper looks; lock held */
+
+/* watch.c */
+bool weir__watch_size(struct weir__log *, uint32_t partitions); /* grows; false: out of memory */
+void weir__watch_start(struct weir__log *);
+void weir__watch_stop(struct weir__log *);     /* without the lock, when no more is committed */
+void weir__watch_note_all(struct weir__log *); /* news for all partitions; lock held */
+void weir__watch_tell(struct weir__log *);     /* lock held, let go of meanwhile */
+
+/* There is news in a partition; lock held. */
+static inline void weir__watch_note(struct weir__log *log, uint32_t partition)
+{
+    log->fresh[partition / 64] |= UINT64_C(1) << partition % 64;
+    log->any_fresh = true;
+}
 
 /* retention.c; with the lock held, which is let go of during disk operations */
 struct weir__keep_time weir__retention_time(const struct weir__log *); /* for the control file */

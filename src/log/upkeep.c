@@ -1,85 +1,173 @@
-/* upkeep.c - what a log does by itself, and the two threads that do it.
+/* upkeep.c - what a log does by itself, on the threads of its pool.
  *
- * The flusher commits what nobody waits for in person, and runs all completions. The keeper looks
+ * The flush job commits what nobody waits for in person, and runs all completions. The keeper looks
  * after time: it marks the end of an idle log as durable, rolls a segment that has grown old,
- * prepares the next one, and applies retention (retention.c). */
+ * prepares the next one, applies retention (retention.c), and gives the memory of an idle log back.
+ * It looks every WEIR__LOG_STEP_MS while the log is written to, and then when something is due. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "log/state.h"
 
-#define STEP_MS 1000          /* how often the keeper looks */
 #define ROLLS_PER_RETENTION 8 /* a segment is closed after this part of the retention time */
 #define ROLL_MS_MAX (INT64_C(24) * 3600 * 1000)
 #define ROLL_MS_MIN 1000
+#define STEPS_PER_TURN 16 /* groups or completions; then the pool's other logs have their turn */
+#define COMPLETIONS_PER_STEP 1024
 
-static void *run_flusher(void *arg)
+/* ---- the flush job ---- */
+
+/* False: there is nothing to do, or somebody else does it. */
+static bool flush_once(struct weir__log *log)
 {
-    struct weir__log *log = arg;
     struct weir_error err;
+    bool rolls;
+    int rc;
 
-    weir__mutex_lock(&log->lock);
-    for (;;) {
-        if (log->queue_head < log->queue_commit) {
-            weir__log_run_completions(log);
-        } else if (weir__log_has_work(log) && !log->leading) {
-            bool rolls = log->queue_commit == log->queue_tail;
-            int rc = weir__log_lead(log, &err);
-
-            if (rc != 0 && rolls && !log->failed) { /* told to whoever appends next */
-                log->roll_rc = rc;
-                log->roll_err = err;
-                if (log->room_waiters) weir__cond_broadcast(&log->room);
-            }
-        } else if (log->closing && (log->failed || log->queue_commit == log->queue_tail)) {
-            break;
-        } else {
-            log->flusher_idle = true;
-            weir__cond_wait(&log->work, &log->lock, INT64_MAX);
-            log->flusher_idle = false;
-        }
+    if (log->queue_head < log->queue_commit) {
+        weir__log_run_completions(log, COMPLETIONS_PER_STEP);
+        return true;
     }
-    weir__mutex_unlock(&log->lock);
-    return NULL;
+    if (!weir__log_has_work(log) || log->leading) return false;
+    rolls = log->queue_commit == log->queue_tail;
+    rc = weir__log_lead(log, &err);
+    if (rc != 0 && rolls && !log->failed) { /* told to whoever appends next */
+        log->roll_rc = rc;
+        log->roll_err = err;
+        if (log->room_waiters) weir__cond_broadcast(&log->room);
+    }
+    return true;
 }
 
-static void *run_keeper(void *arg)
+static void run_flush(void *owner)
 {
-    struct weir__log *log = arg;
-    struct weir_error err;
+    struct weir__log *log = owner;
+    bool more = true;
 
     weir__mutex_lock(&log->lock);
-    while (!log->closing) {
-        int64_t every = log->o.sync_ms && log->o.sync_ms < STEP_MS ? log->o.sync_ms : STEP_MS;
-
-        weir__cond_wait(&log->upkeep, &log->lock, weir__deadline_ns(every));
-        if (log->closing) break;
-        weir__mutex_unlock(&log->lock);
-        if (weir__log_step(log, &err) != 0)
-            weir__log_line(&log->o.logger, WEIR__WARN, "log", "upkeep dir=%s: %s", log->dir,
-                           err.text);
-        weir__mutex_lock(&log->lock);
+    log->flush.state = WEIR__JOB_RUNNING;
+    for (int i = 0; more && i < STEPS_PER_TURN; i++) more = flush_once(log);
+    if (more) {
+        weir__pool_put_back(log->pool, &log->flush);
+    } else {
+        log->flush.state = WEIR__JOB_IDLE;
+        if (log->closing) weir__cond_broadcast(&log->room);
     }
     weir__mutex_unlock(&log->lock);
-    return NULL;
+}
+
+/* ---- when the keeper comes ---- */
+
+/* How often it looks at a log that is written to. */
+static int64_t step_ms(const struct weir__log *log)
+{
+    return log->o.sync_ms && log->o.sync_ms < WEIR__LOG_STEP_MS ? log->o.sync_ms
+                                                                : WEIR__LOG_STEP_MS;
+}
+
+static int64_t roll_age_ms(const struct weir__log *log)
+{
+    int64_t age_ms = log->o.retain_ms / ROLLS_PER_RETENTION;
+
+    if (age_ms > ROLL_MS_MAX || log->o.retain_ms < 0) return ROLL_MS_MAX;
+    return age_ms < ROLL_MS_MIN ? ROLL_MS_MIN : age_ms;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Until the active segment is old, or the oldest one may go. */
+static int64_t until_old_ms(const struct weir__log *log, int64_t mono_ms)
+{
+    int64_t keep_ms = log->keep_wall_ms + (mono_ms - log->keep_mono_ms), wait_ms = INT64_MAX;
+
+    if (log->active_since_ms) wait_ms = log->active_since_ms + roll_age_ms(log) - keep_ms;
+    if (log->o.retain_ms > 0 && log->segment_count > 1)
+        wait_ms = least(wait_ms, log->segments[1]->h.time_ms + log->o.retain_ms + 1 - keep_ms);
+    return wait_ms;
+}
+
+static bool has_idle_memory(const struct weir__log *log)
+{
+    return log->tail.count || log->tail.idle || log->queue_cap > WEIR__LOG_QUEUE_FIRST;
+}
+
+/* Until something is due, at most WEIR__LOG_REST_MS. What is overdue could not be done just now, and
+ * is tried again a step later. */
+static int64_t until_due_ms(const struct weir__log *log)
+{
+    int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    int64_t quiet_ms = mono_ms - log->written_mono_ms, wait_ms = WEIR__LOG_REST_MS;
+
+    if (!log->failed) {
+        wait_ms = least(wait_ms, until_old_ms(log, mono_ms));
+        if (quiet_ms < WEIR__LOG_STEP_MS) wait_ms = least(wait_ms, WEIR__LOG_STEP_MS);
+        if (log->synced > log->marked) wait_ms = least(wait_ms, WEIR__LOG_MARK_MS - quiet_ms);
+        if (log->synced < log->visible)
+            wait_ms = least(wait_ms, log->o.sync_ms - (mono_ms - log->synced_mono_ms));
+    }
+    if (has_idle_memory(log) && quiet_ms < WEIR__LOG_IDLE_MS)
+        wait_ms = least(wait_ms, WEIR__LOG_IDLE_MS - quiet_ms);
+    return wait_ms > 0 ? wait_ms : step_ms(log);
+}
+
+static int64_t keep(void *owner)
+{
+    struct weir__log *log = owner;
+    struct weir_error err;
+    int64_t wait_ms = INT64_MAX;
+    int rc = weir__log_step(log, &err);
+
+    if (rc != 0)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log", "upkeep dir=%s: %s", log->dir, err.text);
+    weir__mutex_lock(&log->lock);
+    if (!log->closing) wait_ms = rc == 0 ? until_due_ms(log) : step_ms(log);
+    log->resting = wait_ms > step_ms(log);
+    weir__mutex_unlock(&log->lock);
+    return weir__deadline_ns(wait_ms);
+}
+
+void weir__upkeep_soon(struct weir__log *log, int64_t after_ms)
+{
+    log->resting = false;
+    if (log->pool)
+        weir__pool_due(log->pool, &log->upkeep, weir__deadline_ns(least(after_ms, step_ms(log))));
 }
 
 int weir__upkeep_start(struct weir__log *log, struct weir_error *err)
 {
-    int rc;
+    int rc = 0;
 
     log->keep_mono_ms = log->active_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
     log->written_mono_ms = log->synced_mono_ms = log->keep_mono_ms;
-    if (log->o.no_threads) return 0;
-    rc = weir__thread_start(&log->flusher, "weir-flush", run_flusher, log, err);
-    if (rc == 0) rc = weir__thread_start(&log->keeper, "weir-keep", run_keeper, log, err);
-    if (rc == 0) return 0;
-    weir__mutex_lock(&log->lock);
-    log->closing = true;
-    weir__cond_broadcast(&log->work);
-    weir__mutex_unlock(&log->lock);
-    weir__thread_join(&log->flusher);
+    log->marked = log->control.watermark;
+    log->flush = (struct weir__pool_job){.run = run_flush, .owner = log};
+    log->upkeep = (struct weir__pool_member){.keep = keep, .owner = log};
+    if (!log->o.no_threads) {
+        log->pool = log->o.pool;
+        log->own_pool = !log->pool;
+        if (!log->pool) rc = weir__log_pool_new(&log->pool, 1, err);
+        log->flush.state = WEIR__JOB_IDLE;
+    }
+    weir__watch_start(log);
+    if (rc == 0 && log->pool)
+        rc = weir__pool_join(log->pool, &log->upkeep, weir__deadline_ns(step_ms(log)), err);
     return rc;
+}
+
+void weir__upkeep_stop(struct weir__log *log)
+{
+    if (log->pool) weir__pool_leave(log->pool, &log->upkeep);
+    weir__mutex_lock(&log->lock);
+    do {
+        weir__log_pass_on(log);
+        if (log->flush.state == WEIR__JOB_QUEUED || log->flush.state == WEIR__JOB_RUNNING)
+            weir__log_wait(log, false, INT64_MAX);
+    } while (log->flush.state == WEIR__JOB_QUEUED || log->flush.state == WEIR__JOB_RUNNING);
+    weir__mutex_unlock(&log->lock);
+    weir__watch_stop(log);
 }
 
 /* ---- the keeper's duties; lock held, let go of during disk operations ---- */
@@ -99,22 +187,21 @@ static int mark_end(struct weir__log *log, int64_t mono_ms, struct weir_error *e
 {
     int rc = 0;
 
-    if (log->failed || mono_ms - log->written_mono_ms < WEIR__LOG_MARK_MS) return 0;
+    if (log->failed || log->synced <= log->marked ||
+        mono_ms - log->written_mono_ms < WEIR__LOG_MARK_MS)
+        return 0;
     weir__log_take_lead(log); /* what the control file says is the leader's to read, too */
     if (!log->failed && !log->headed && log->synced > log->control.watermark)
         rc = write_control(log, err);
+    if (rc == 0 && !log->headed) log->marked = log->control.watermark;
     weir__log_give_lead(log);
     return rc;
 }
 
 static int roll_by_age(struct weir__log *log, struct weir_error *err)
 {
-    int64_t age_ms = log->o.retain_ms / ROLLS_PER_RETENTION;
-
-    if (age_ms > ROLL_MS_MAX || log->o.retain_ms < 0) age_ms = ROLL_MS_MAX;
-    if (age_ms < ROLL_MS_MIN) age_ms = ROLL_MS_MIN;
     if (log->failed || log->active_since_ms == 0 ||
-        log->keep_wall_ms - log->active_since_ms < age_ms)
+        log->keep_wall_ms - log->active_since_ms < roll_age_ms(log))
         return 0;
     log->want_roll = true;
     while (!log->failed && log->want_roll) {
@@ -159,6 +246,14 @@ static int prepare_spare(struct weir__log *log, struct weir_error *err)
     return 0;
 }
 
+/* Lock held throughout: nothing here touches the disk. */
+static void give_memory_back(struct weir__log *log, int64_t mono_ms)
+{
+    if (mono_ms - log->written_mono_ms < WEIR__LOG_IDLE_MS) return;
+    weir__tail_trim(&log->tail, log->visible);
+    weir__log_shrink_queue(log);
+}
+
 int weir__log_step(struct weir__log *log, struct weir_error *err)
 {
     int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
@@ -170,7 +265,7 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
     if (log->o.sync_ms && log->synced < log->visible && !log->failed &&
         mono_ms - log->synced_mono_ms >= log->o.sync_ms)
         first = weir__log_sync_lazily(log, err);
-    if (mono_ms - log->keep_mono_ms >= STEP_MS) weir__retention_tick(log, mono_ms);
+    if (mono_ms - log->keep_mono_ms >= WEIR__LOG_STEP_MS) weir__retention_tick(log, mono_ms);
     if (first == 0) first = mark_end(log, mono_ms, err);
     if (first == 0) first = roll_by_age(log, err);
     most = log->segment_count;
@@ -179,6 +274,7 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
             rc = weir__retention_expire(log, first == 0 ? err : &unsaid);
     if (first == 0) first = rc;
     if (first == 0) first = prepare_spare(log, err);
+    give_memory_back(log, mono_ms);
     weir__log_pass_on(log); /* whoever saw us wait for the lead left the work to us */
     weir__mutex_unlock(&log->lock);
     return first;
