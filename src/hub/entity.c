@@ -7,6 +7,7 @@
 #include "hub/state.h"
 #include "log/pool.h"
 
+#define OPENING_HELPERS 3 /* threads beside the caller's that open the hubs of a folder */
 #define BATCH_ROOM_BYTES (64u << 10) /* what the log may need beyond the sender's message */
 
 int weir__hub_not_found(const char *name, struct weir_error *err)
@@ -156,13 +157,9 @@ static int open_log(struct weir__hub *hub, struct weir_error *err)
     struct weir__log_options options;
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log *log = NULL;
-    int rc = 0;
+    int rc =
+        weir__hub_log_options(ns, weir__catalog_hub(&ns->catalog, hub->name), path, &options, &why);
 
-    if (!ns->pool && !ns->options.no_threads)
-        rc = weir__log_pool_new(&ns->pool, WEIR__LOG_POOL_FLUSHERS, &why);
-    if (rc == 0)
-        rc = weir__hub_log_options(ns, weir__catalog_hub(&ns->catalog, hub->name), path, &options,
-                                   &why);
     if (rc == 0) rc = weir__log_open(&log, &options, &why);
     if (rc == WEIR_ENOTFOUND) rc = WEIR_ECORRUPT; /* the hub is there, its files are not */
     if (rc != 0) {
@@ -177,6 +174,13 @@ static int open_log(struct weir__hub *hub, struct weir_error *err)
     return 0;
 }
 
+/* The threads that all logs share; call under `change`. */
+static int make_pool(struct weir__namespace *ns, struct weir_error *err)
+{
+    if (ns->pool || ns->options.no_threads) return 0;
+    return weir__log_pool_new(&ns->pool, WEIR__LOG_POOL_FLUSHERS, err);
+}
+
 /* Opens the log of the hub of this name, unless somebody was faster or it is gone. */
 static int open_by_name(struct weir__namespace *ns, const char *name, struct weir_error *err)
 {
@@ -189,7 +193,8 @@ static int open_by_name(struct weir__namespace *ns, const char *name, struct wei
     hub = weir__namespace_find(ns, name);
     closed = hub && !hub->log && !hub->bad;
     weir__mutex_unlock(&ns->lock);
-    if (closed) rc = open_log(hub, err);
+    if (closed) rc = make_pool(ns, err);
+    if (closed && rc == 0) rc = open_log(hub, err);
     weir__mutex_unlock(&ns->change);
     return rc;
 }
@@ -208,15 +213,48 @@ int weir__namespace_use(struct weir__namespace *ns, const char *name, struct wei
     return rc;
 }
 
+/* Hubs that are being opened by several threads: most of the time each waits for the disk. */
+struct opening {
+    struct weir__mutex lock;
+    struct weir__hub *next;
+    uint32_t failed;
+};
+
+static void *run_opening(void *arg)
+{
+    struct opening *o = arg;
+
+    weir__mutex_lock(&o->lock);
+    while (o->next) {
+        struct weir__hub *hub = o->next;
+        bool failed;
+
+        o->next = hub->next;
+        weir__mutex_unlock(&o->lock);
+        failed = hub->bad || (!hub->log && open_log(hub, NULL) != 0);
+        weir__mutex_lock(&o->lock);
+        o->failed += failed;
+    }
+    weir__mutex_unlock(&o->lock);
+    return NULL;
+}
+
 void weir__namespace_open_hubs(struct weir__namespace *ns, uint32_t *out_failed)
 {
-    uint32_t failed = 0;
+    struct weir__thread helpers[OPENING_HELPERS] = {0};
+    struct opening o = {.failed = 0};
 
+    weir__mutex_init(&o.lock);
     weir__mutex_lock(&ns->change); /* so the list stays as it is */
-    for (struct weir__hub *hub = ns->hubs; hub; hub = hub->next)
-        if (hub->bad || (!hub->log && open_log(hub, NULL) != 0)) failed++;
+    o.next = ns->hubs;
+    if (make_pool(ns, NULL) == 0 && ns->pool && o.next && o.next->next)
+        for (int i = 0; i < OPENING_HELPERS; i++)
+            weir__thread_start(&helpers[i], "weir-open", run_opening, &o, NULL); /* or we alone */
+    run_opening(&o);
+    for (int i = 0; i < OPENING_HELPERS; i++) weir__thread_join(&helpers[i]);
     weir__mutex_unlock(&ns->change);
-    if (out_failed) *out_failed = failed;
+    weir__mutex_fini(&o.lock);
+    if (out_failed) *out_failed = o.failed;
 }
 
 void weir__hub_retain(struct weir__hub *hub)
