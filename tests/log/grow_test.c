@@ -169,6 +169,8 @@ static void watches_outlive_growing(void **state)
     assert_int_equal(weir__log_grow(g->log, 1024, NULL), 0);
     assert_int_equal(put(g, 1, "x"), 0);
     assert_int_equal(told, 2);
+    weir__log_watch(g->log, &first);
+    weir__log_watch(g->log, &second);
     weir__log_unwatch(g->log, &second);
     assert_int_equal(put(g, 1, "y"), 0);
     assert_int_equal(told, 3);
