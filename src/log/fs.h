@@ -2,8 +2,9 @@
  *
  * Two small tables of functions, so that a simulated disk and a fault injector can stand where the
  * kernel stands. Nothing here is atomic and nothing is durable until sync (a file's bytes and
- * size) or sync_dir (names made or removed in a folder) has returned 0. A failed sync is final:
- * what it covered is in an unknown state, and calling it again proves nothing. */
+ * size) or sync_dir, or sync on a folder's handle (names made or removed in a folder) has returned
+ * 0. A failed sync is final: what it covered is in an unknown state, and calling it again proves
+ * nothing. */
 #ifndef WEIR_LOG_FS_H
 #define WEIR_LOG_FS_H
 
@@ -22,8 +23,13 @@ enum weir__fs_flags {
     WEIR__FS_CREATE = 1,    /* make it; WEIR_EEXIST when there is one */
     WEIR__FS_READ_ONLY = 2, /* never written through this handle */
     WEIR__FS_DIRECT = 4,    /* past the page cache where the file system can, quietly not else */
-    WEIR__FS_LOCK = 8       /* ours alone until closed; made when missing; holds our pid as text.
+    WEIR__FS_LOCK = 8,      /* ours alone until closed; made when missing; holds our pid as text.
                                WEIR_ELOCKED names the holder's pid */
+    WEIR__FS_DIR = 16       /* a folder that is there, with no other flag but LOCK. Such a handle
+                               has sync and close only; it needs no new descriptor at a sync. Its
+                               lock cannot be removed while the folder is there, and WEIR_ELOCKED
+                               names the holder's pid where the machine tells it. Where folders
+                               cannot be locked, it is opened without a lock */
 };
 
 struct weir__fs;

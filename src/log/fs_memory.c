@@ -37,7 +37,8 @@ struct memory {
     struct weir__budget budget;
     struct weir__mutex lock;
     struct entry *entries;
-    unsigned open; /* handles */
+    struct node root; /* for its handles and their lock */
+    unsigned open;    /* handles */
 };
 
 struct memory_file {
@@ -242,25 +243,46 @@ static void write_pid(struct memory_file *f)
     write_file(&f->base, &part, 1, 0, NULL);
 }
 
+static int lock_node(struct memory_file *f, struct node *n, struct weir_error *err)
+{
+    if (n->locked)
+        return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by process %ld", f->path,
+                          (long)getpid());
+    n->locked = true;
+    return 0;
+}
+
+/* The one folder that is always there has no name. */
+static bool is_root(const char *path)
+{
+    return strcmp(path, ".") == 0;
+}
+
 /* Finds or makes what f is to be a handle of. */
-static int take_node(struct memory *m, struct memory_file *f, struct weir_error *err)
+static int find_node(struct memory *m, struct memory_file *f, struct node **out,
+                     struct weir_error *err)
 {
     struct entry *e = *find(m, f->path, strlen(f->path));
-    bool make = f->flags & (WEIR__FS_CREATE | WEIR__FS_LOCK);
+    bool folder = f->flags & WEIR__FS_DIR;
+    bool make = !folder && f->flags & (WEIR__FS_CREATE | WEIR__FS_LOCK);
     int rc = 0;
 
+    *out = &m->root;
+    if (folder && is_root(f->path)) return 0;
     if (e && f->flags & WEIR__FS_CREATE) return fail_path(err, WEIR_EEXIST, f->path);
-    if (e && e->node->folder) return fail_path(err, WEIR_EIO, f->path);
+    if (e && e->node->folder != folder) return fail_path(err, WEIR_EIO, f->path);
     if (!e)
         rc = make ? add_entry(m, f->path, false, &e, err) : fail_path(err, WEIR_ENOTFOUND, f->path);
+    if (rc == 0) *out = e->node;
+    return rc;
+}
+
+static int take_node(struct memory *m, struct memory_file *f, struct weir_error *err)
+{
+    int rc = find_node(m, f, &f->node, err);
+
+    if (rc == 0 && f->flags & WEIR__FS_LOCK) rc = lock_node(f, f->node, err);
     if (rc != 0) return rc;
-    if (f->flags & WEIR__FS_LOCK) {
-        if (e->node->locked)
-            return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by process %ld", f->path,
-                              (long)getpid());
-        e->node->locked = true;
-    }
-    f->node = e->node;
     f->node->refs++;
     m->open++;
     return 0;
@@ -285,7 +307,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
         free(f);
         return rc;
     }
-    if (flags & WEIR__FS_LOCK) write_pid(f);
+    if (flags & WEIR__FS_LOCK && !(flags & WEIR__FS_DIR)) write_pid(f);
     *out = &f->base;
     return 0;
 }
@@ -317,7 +339,7 @@ static bool is_folder(struct memory *m, const char *path)
 {
     struct entry *e = *find(m, path, strlen(path));
 
-    return strcmp(path, ".") == 0 || (e && e->node->folder);
+    return is_root(path) || (e && e->node->folder);
 }
 
 /* fn is called without the lock: it may call back. */
@@ -414,6 +436,8 @@ int weir__fs_memory_new(struct weir__fs **out, uint64_t bytes_max, struct weir_e
     if (!m) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     m->base.ops = &fs_ops;
     m->budget.max = bytes_max;
+    m->root.folder = true;
+    m->root.refs = 1;
     weir__mutex_init(&m->budget.lock);
     weir__mutex_init(&m->lock);
     *out = &m->base;

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -29,7 +30,8 @@ struct posix_file {
     struct weir__file base;
     int fd;
     bool direct;
-    bool locked;
+    bool folder;
+    bool locked; /* a file, which has our pid in it */
     char path[];
 };
 
@@ -103,11 +105,19 @@ static int write_file(struct weir__file *file, const struct weir__bytes *bytes, 
     return 0;
 }
 
+static int sync_folder(int fd, const char *path, struct weir_error *err)
+{
+    while (fsync(fd) != 0)
+        if (errno != EINTR) return fail_call(err, errno, "fsync folder", path);
+    return 0;
+}
+
 static int sync_file(struct weir__file *file, struct weir_error *err)
 {
     struct posix_file *f = posix_of(file);
     int rc;
 
+    if (f->folder) return sync_folder(f->fd, f->path, err);
     do {
 #ifdef F_FULLFSYNC
         rc = fcntl(f->fd, F_FULLFSYNC);
@@ -246,12 +256,40 @@ static int lock_fd(int fd)
 #endif
 }
 
+/* The process that holds the flock on this descriptor's inode, as the kernel lists it; 0: unknown.
+ * A line is "1: FLOCK  ADVISORY  WRITE 4242 08:01:131 0 EOF". */
+static long holder_of_flock(int fd)
+{
+    FILE *list = fopen("/proc/locks", "re");
+    struct stat st;
+    char line[128];
+    long pid, found = 0;
+    unsigned long long inode;
+    unsigned device[2];
+
+    if (list && fstat(fd, &st) == 0)
+        while (found == 0 && fgets(line, sizeof line, list))
+            if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%llu", &pid, &device[0], &device[1],
+                       &inode) == 4 &&
+                device[0] == major(st.st_dev) && device[1] == minor(st.st_dev) &&
+                inode == (unsigned long long)st.st_ino)
+                found = pid;
+    if (list) fclose(list);
+    return found;
+}
+
 /* The holder may not have written its pid yet. */
-static int fail_locked(struct posix_file *f, struct weir_error *err)
+static long pid_in_file(int fd)
 {
     char text[PID_BYTES + 1] = "";
-    ssize_t n = pread(f->fd, text, PID_BYTES, 0);
-    long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+    ssize_t n = pread(fd, text, PID_BYTES, 0);
+
+    return n > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static int fail_locked(struct posix_file *f, struct weir_error *err)
+{
+    long pid = f->folder ? holder_of_flock(f->fd) : pid_in_file(f->fd);
 
     if (pid <= 0)
         return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by another process", f->path);
@@ -269,10 +307,22 @@ static int lock_file(struct posix_file *f, struct weir_error *err)
     return 0;
 }
 
+/* A file system that has no such lock (NFS wants a handle to write for it) is used without: the
+ * lock file still keeps honest processes apart. */
+static int lock_folder(struct posix_file *f, struct weir_error *err)
+{
+    while (flock(f->fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) return fail_locked(f, err);
+        if (errno != EINTR) return 0;
+    }
+    return 0;
+}
+
 static int open_flags(unsigned flags)
 {
     int oflags = O_CLOEXEC | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
 
+    if (flags & WEIR__FS_DIR) return O_CLOEXEC | O_RDONLY | O_DIRECTORY;
     if (flags & WEIR__FS_LOCK) return oflags | O_CREAT;
     return flags & WEIR__FS_CREATE ? oflags | O_CREAT | O_EXCL : oflags;
 }
@@ -287,7 +337,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
     (void)fs;
     *out = NULL;
     if (!f) return weir__fail(err, WEIR_ENOMEM, "%s: out of memory", path);
-    *f = (struct posix_file){.base.ops = &file_ops};
+    *f = (struct posix_file){.base.ops = &file_ops, .folder = flags & WEIR__FS_DIR};
     memcpy(f->path, path, len);
     do {
         f->fd = open(path, open_flags(flags), FILE_MODE);
@@ -297,7 +347,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
         free(f);
         return rc;
     }
-    if (flags & WEIR__FS_LOCK) rc = lock_file(f, err);
+    if (flags & WEIR__FS_LOCK) rc = f->folder ? lock_folder(f, err) : lock_file(f, err);
     if (flags & WEIR__FS_DIRECT) go_direct(f);
     if (rc != 0) {
         close_file(&f->base);
@@ -346,18 +396,14 @@ static int make_dir(struct weir__fs *fs, const char *path, struct weir_error *er
 
 static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *err)
 {
-    int fd, rc = 0;
+    int fd, rc;
 
     (void)fs;
     do {
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
     if (fd < 0) return fail_call(err, errno, "open folder", path);
-    while (fsync(fd) != 0)
-        if (errno != EINTR) {
-            rc = fail_call(err, errno, "fsync folder", path);
-            break;
-        }
+    rc = sync_folder(fd, path, err);
     close(fd);
     return rc;
 }

@@ -312,6 +312,54 @@ static void lock_holds_until_closed(void **state)
     weir__file_close(f);
 }
 
+/* Names are synced through a handle that is open already; there is nothing to read or write. */
+static void folders_have_handles(void **state)
+{
+    struct world *w = *state;
+    struct weir_error err = {0};
+    struct weir__file *dir;
+
+    assert_int_equal(w->fs->ops->make_dir(w->fs, path_in(w, "d"), NULL), 0);
+    dir = open_ok(w, "d", WEIR__FS_DIR);
+    assert_int_equal(open_rc(w, "d/f", WEIR__FS_CREATE, &err), 0);
+    assert_int_equal(dir->ops->sync(dir, &err), 0);
+    assert_int_equal(w->fs->ops->remove(w->fs, path_in(w, "d/f"), NULL), 0);
+    assert_int_equal(w->fs->ops->remove(w->fs, path_in(w, "d"), NULL), 0);
+    assert_int_equal(dir->ops->sync(dir, &err), 0);
+    weir__file_close(dir);
+    assert_int_equal(w->fs->ops->open(w->fs, ".", WEIR__FS_DIR, &dir, &err), 0);
+    weir__file_close(dir);
+    assert_int_equal(open_rc(w, "f", WEIR__FS_CREATE, &err), 0);
+    assert_int_equal(open_rc(w, "f", WEIR__FS_DIR, &err), WEIR_EIO);
+    assert_int_equal(open_rc(w, "none", WEIR__FS_DIR, &err), WEIR_ENOTFOUND);
+    assert_int_equal(open_rc(w, "none", WEIR__FS_DIR | WEIR__FS_LOCK, &err), WEIR_ENOTFOUND);
+    assert_non_null(strstr(err.text, path_in(w, "none")));
+}
+
+/* A lock on the folder itself, that no removal of a name undoes. */
+static void folder_lock_holds_until_closed(void **state)
+{
+    const unsigned flags = WEIR__FS_DIR | WEIR__FS_LOCK;
+    struct world *w = *state;
+    struct weir__file *dir, *free_one;
+    struct weir_error err = {0};
+    char expected[64];
+
+    assert_int_equal(w->fs->ops->make_dir(w->fs, path_in(w, "d"), NULL), 0);
+    dir = open_ok(w, "d", flags);
+    assert_int_equal(open_rc(w, "d", flags, &err), WEIR_ELOCKED);
+    snprintf(expected, sizeof expected, "in use by process %ld", w->sim ? 4242 : (long)getpid());
+    if (!strstr(err.text, expected)) assert_non_null(strstr(err.text, "in use by another process"));
+    assert_non_null(strstr(err.text, path_in(w, "d")));
+    free_one = open_ok(w, "d", WEIR__FS_DIR); /* looking is free */
+    assert_int_equal(free_one->ops->sync(free_one, &err), 0);
+    weir__file_close(free_one);
+    assert_int_equal(open_rc(w, "d", flags, &err), WEIR_ELOCKED);
+    assert_int_equal(dir->ops->sync(dir, &err), 0);
+    weir__file_close(dir);
+    assert_int_equal(open_rc(w, "d", flags, &err), 0);
+}
+
 /* More than there can be, so that a real disk is not filled to its brim: it answers "too large". */
 static void full_disk_is_told(void **state)
 {
@@ -396,6 +444,8 @@ int main(void)
         ON_ALL(list_and_remove),
         ON_ALL(removed_file_can_be_read_and_made_again),
         ON_ALL(lock_holds_until_closed),
+        ON_ALL(folders_have_handles),
+        ON_ALL(folder_lock_holds_until_closed),
         ON_ALL(full_disk_is_told),
     };
 

@@ -172,6 +172,24 @@ static void removal_needs_its_folder(void **state)
     expect_left(w, SIMFS_KEEP_NONE, 0, "none");
 }
 
+/* A folder's handle settles the names in it, those of the root too, and no others. */
+static void names_are_synced_through_a_handle(void **state)
+{
+    struct world *w = *state;
+    struct weir__file *dir = NULL, *root = NULL;
+
+    assert_int_equal(w->fs->ops->open(w->fs, "d", WEIR__FS_DIR, &dir, NULL), 0);
+    assert_int_equal(w->fs->ops->open(w->fs, ".", WEIR__FS_DIR, &root, NULL), 0);
+    assert_int_equal(w->fs->ops->remove(w->fs, "d/f", NULL), 0);
+    assert_int_equal(root->ops->sync(root, NULL), 0);
+    expect_left(w, SIMFS_KEEP_NONE, 0, "aaaaaa");
+    assert_int_equal(dir->ops->sync(dir, NULL), 0);
+    expect_left(w, SIMFS_KEEP_NONE, 0, "none");
+    assert_int_equal(simfs_calls(w->disk, SIMFS_SYNC), 1); /* of set_up's file */
+    weir__file_close(dir);
+    weir__file_close(root);
+}
+
 static void unsynced_folder_takes_everything_along(void **state)
 {
     struct world *w = *state;
@@ -343,6 +361,7 @@ int main(void)
         CASE(size_is_a_choice_of_its_own),
         CASE(names_need_their_folder),
         CASE(removal_needs_its_folder),
+        CASE(names_are_synced_through_a_handle),
         CASE(unsynced_folder_takes_everything_along),
         CASE(failed_sync_lies),
         CASE(short_writes_leave_a_prefix),

@@ -15,6 +15,7 @@ struct sim_file {
     struct simfs *fs;
     struct node *node;
     unsigned flags;
+    char dir[]; /* of a folder's handle: its path */
 };
 
 static const struct weir__fs_ops fs_ops;
@@ -309,12 +310,37 @@ static void fail_sync(struct simfs *s, struct node *n)
     if (s->fault.failed_sync == SIMFS_CACHE_DROPS) simfs__image_copy(&n->now, &n->disk);
 }
 
+static bool is_child(const char *path, const char *dir)
+{
+    size_t len = strlen(dir);
+
+    return simfs__parent_len(path) == len && strncmp(path, dir, len) == 0 && *path;
+}
+
+static void settle_names(struct simfs *s, const char *dir)
+{
+    for (size_t i = 0; i < s->entries_count; i++)
+        if (is_child(s->entries[i].path, dir)) simfs__entry_settle(s, &s->entries[i]);
+}
+
+/* Of a folder's handle: the same call as sync_dir, also when the folder's name is gone. */
+static int sync_names(struct sim_file *f, struct weir_error *err)
+{
+    bool struck;
+    int rc = begin_call(f->fs, SIMFS_SYNC_DIR, &struck, err);
+
+    if (rc == 0 && (f->node == f->fs->root || f->node->names > 0)) settle_names(f->fs, f->dir);
+    return end_call(f->fs, SIMFS_SYNC_DIR, rc);
+}
+
 static int sync_file(struct weir__file *file, struct weir_error *err)
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_SYNC, &struck, err);
+    int rc;
 
+    if (f->flags & WEIR__FS_DIR) return sync_names(f, err);
+    rc = begin_call(f->fs, SIMFS_SYNC, &struck, err);
     if (rc == 0)
         simfs__node_settle(f->node);
     else if (struck)
@@ -396,13 +422,6 @@ bool simfs__is_dir(struct simfs *s, const char *path, size_t len)
     return e && e->now && e->now->is_dir;
 }
 
-static bool is_child(const char *path, const char *dir)
-{
-    size_t len = strlen(dir);
-
-    return simfs__parent_len(path) == len && strncmp(path, dir, len) == 0 && *path;
-}
-
 static int fail_missing(struct weir_error *err, const char *path)
 {
     return weir__fail(err, WEIR_ENOTFOUND, "%s: no such file or folder", path);
@@ -417,6 +436,23 @@ struct node *simfs__add_node(struct simfs *s, const char *path, bool dir)
     return n;
 }
 
+static int fail_locked(struct weir_error *err, const char *path)
+{
+    return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by process 4242", path);
+}
+
+static int find_folder(struct simfs *s, const char *path, unsigned flags, struct node **out,
+                       struct weir_error *err)
+{
+    struct entry *e = simfs__entry_find(s, path);
+
+    if (!*path && !s->root) s->root = simfs__node_new(s, true);
+    *out = *path ? e ? e->now : NULL : s->root;
+    if (!*out) return fail_missing(err, path);
+    if (!(*out)->is_dir) return weir__fail(err, WEIR_EIO, "%s: not a folder", path);
+    return flags & WEIR__FS_LOCK && (*out)->locked ? fail_locked(err, path) : 0;
+}
+
 /* Finds or makes what the flags ask for. */
 static int find_node(struct simfs *s, const char *path, unsigned flags, struct node **out,
                      struct weir_error *err)
@@ -427,8 +463,7 @@ static int find_node(struct simfs *s, const char *path, unsigned flags, struct n
     if (there && flags & WEIR__FS_CREATE)
         return weir__fail(err, WEIR_EEXIST, "%s: it exists already", path);
     if (there && e->now->is_dir) return weir__fail(err, WEIR_EIO, "%s: it is a folder", path);
-    if (there && flags & WEIR__FS_LOCK && e->now->locked)
-        return weir__fail(err, WEIR_ELOCKED, "%s: folder is in use by process 4242", path);
+    if (there && flags & WEIR__FS_LOCK && e->now->locked) return fail_locked(err, path);
     if (!there && !(flags & (WEIR__FS_CREATE | WEIR__FS_LOCK))) return fail_missing(err, path);
     if (!simfs__is_dir(s, path, simfs__parent_len(path))) return fail_missing(err, path);
     *out = there ? e->now : simfs__add_node(s, path, false);
@@ -437,8 +472,9 @@ static int find_node(struct simfs *s, const char *path, unsigned flags, struct n
 
 static void lock_node(struct simfs *s, struct node *n)
 {
-    n->is_lock = true;
     n->locked = true;
+    if (n->is_dir) return;
+    n->is_lock = true;
     if (simfs__set_size(s, n, sizeof PID_TEXT - 1, NULL) == 0)
         simfs__image_write(&n->now, PID_TEXT, sizeof PID_TEXT - 1, 0);
     simfs__node_clean(n);
@@ -454,10 +490,13 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
     int rc = begin_call(s, SIMFS_OPEN, &struck, err);
 
     *out = NULL;
-    if (rc == 0) rc = find_node(s, path, flags, &n, err);
+    if (rc == 0)
+        rc = flags & WEIR__FS_DIR ? find_folder(s, dir_of(path), flags, &n, err)
+                                  : find_node(s, path, flags, &n, err);
     if (rc == 0) {
-        f = simfs__alloc(sizeof *f);
+        f = simfs__alloc(sizeof *f + strlen(path) + 1);
         *f = (struct sim_file){.base.ops = &file_ops, .fs = s, .node = n, .flags = flags};
+        memcpy(f->dir, dir_of(path), strlen(dir_of(path)) + 1);
         n->refs++;
         n->opens++;
         s->open_files++;
@@ -535,8 +574,7 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     int rc = begin_call(s, SIMFS_SYNC_DIR, &struck, err);
 
     if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
-    for (size_t i = 0; i < s->entries_count && rc == 0; i++)
-        if (is_child(s->entries[i].path, dir)) simfs__entry_settle(s, &s->entries[i]);
+    if (rc == 0) settle_names(s, dir);
     return end_call(s, SIMFS_SYNC_DIR, rc);
 }
 

@@ -71,6 +71,7 @@ struct simfs {
     struct weir__fs base;
     struct weir__mutex lock;
     struct node *nodes;
+    struct node *root;     /* made for its first handle; it has no entry */
     struct entry *entries; /* sorted by path */
     size_t entries_count, entries_cap;
     uint64_t tick;
