@@ -71,15 +71,10 @@ static int print_result(const struct inspection *in, uint32_t hubs)
 }
 
 /* Somebody who writes now would make an honest folder look torn. */
-static int lock_folder(const char *dir, struct weir__file **out, struct weir_error *err)
+static int lock_folder(const char *dir, struct weir__namespace_lock *out, struct weir_error *err)
 {
-    struct weir__fs *fs = weir__fs_posix();
-    char path[PATH_BYTES_MAX];
-    int rc;
+    int rc = weir__namespace_lock(out, weir__fs_posix(), dir, err);
 
-    *out = NULL;
-    if (snprintf(path, sizeof path, "%s/lock", dir) >= (int)sizeof path) return 0;
-    rc = fs->ops->open(fs, path, WEIR__FS_LOCK, out, err);
     return rc == WEIR_ELOCKED ? rc : 0; /* a folder that cannot be written can be looked at */
 }
 
@@ -107,7 +102,7 @@ static int inspect_folder(const char *dir)
 {
     struct inspection in = {.dir = dir};
     struct weir__catalog catalog;
-    struct weir__file *lock = NULL;
+    struct weir__namespace_lock lock = {0};
     struct weir_error err;
     int code, rc = load_catalog(dir, &catalog, &err);
 
@@ -121,7 +116,7 @@ static int inspect_folder(const char *dir)
         code = weir__exit_error(rc, &err, "inspect %s", dir);
     }
     weir__catalog_fini(&catalog);
-    weir__file_close(lock);
+    weir__namespace_unlock(&lock);
     return code;
 }
 

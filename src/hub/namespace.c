@@ -204,8 +204,7 @@ static int take_folder(struct weir__namespace *ns, struct weir_error *err)
     int rc = ns->options.must_exist ? check_exists(ns, err) : make_folder(fs, ns->store.dir, err);
 
     if (rc != 0) return rc;
-    snprintf(path, sizeof path, "%s/" WEIR__NAMESPACE_LOCK, ns->store.dir);
-    rc = fs->ops->open(fs, path, WEIR__FS_LOCK, &ns->lock_file, err);
+    rc = weir__namespace_lock(&ns->held, fs, ns->store.dir, err);
     if (rc != 0) return rc;
     snprintf(path, sizeof path, "%s/" WEIR__NAMESPACE_SERVING, ns->store.dir);
     fs->ops->remove(fs, path, NULL); /* hardly ever there */
@@ -268,7 +267,7 @@ int weir__namespace_close(struct weir__namespace *ns, struct weir_error *err)
         weir__hub_free(hub);
     }
     weir__log_pool_free(ns->pool);
-    weir__file_close(ns->lock_file);
+    weir__namespace_unlock(&ns->held);
     weir__catalog_fini(&ns->catalog);
     weir__mutex_fini(&ns->lock);
     weir__mutex_fini(&ns->change);

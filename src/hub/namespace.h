@@ -1,6 +1,6 @@
 /* namespace.h - an opened data folder and the hubs in it.
  *
- *   DIR/lock               held while open; has our pid
+ *   DIR/lock               held while open, as DIR itself is; has our pid
  *   DIR/serving            where the folder is served, by whoever serves it: nothing to us, but what
  *                          is there when we take the lock is of somebody who has left, and goes
  *   DIR/id                 tells this folder from others, once somebody has asked: see identity.c
@@ -61,6 +61,17 @@ int weir__namespace_close(struct weir__namespace *, struct weir_error *);
 /* Opens the log of every hub, for servers: retention then works on hubs that nobody uses. A hub
  * that fails is logged and keeps its error; *out_failed (may be NULL) counts them. */
 void weir__namespace_open_hubs(struct weir__namespace *, uint32_t *out_failed);
+
+/* Keeps every other process, and every other namespace of this one, out of a folder. WEIR_ELOCKED
+ * names the process that has it, where that is known. On any other error the lock is taken as far
+ * as it could be, and the caller decides: a folder that cannot be written can be looked at. */
+struct weir__namespace_lock {
+    struct weir__file *folder, *file;
+};
+
+int weir__namespace_lock(struct weir__namespace_lock *out, struct weir__fs *, const char *dir,
+                         struct weir_error *);
+void weir__namespace_unlock(struct weir__namespace_lock *);
 
 /* The folder of a hub's log: for inspecting, without opening. WEIR_ETOOBIG. */
 int weir__namespace_hub_dir(const char *dir, uint64_t hub_id, char *out, size_t room,

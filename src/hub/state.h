@@ -49,7 +49,7 @@ struct weir__hub {
 struct weir__namespace {
     struct weir__namespace_options options; /* with the defaults filled in */
     struct weir__catalog_store store;       /* change */
-    struct weir__file *lock_file;
+    struct weir__namespace_lock held;
 
     struct weir__mutex change; /* one change at a time, its disk operations included */
     bool stopped;              /* change; a save of unknown outcome: no changes until reopened */

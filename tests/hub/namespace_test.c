@@ -335,6 +335,20 @@ static void one_process_at_a_time(void **state)
     assert_null(second);
 }
 
+/* The folder itself is locked, so removing the lock file lets no second writer in. */
+static void a_removed_lock_file_lets_nobody_in(void **state)
+{
+    struct weir__fs *fs = w.options.fs;
+    struct weir__namespace *second;
+
+    (void)state;
+    assert_int_equal(fs->ops->remove(fs, WORLD_DIR "/" WEIR__NAMESPACE_LOCK, &w.err), 0);
+    assert_int_equal(weir__namespace_open(&second, WORLD_DIR, &w.options, &w.err), WEIR_ELOCKED);
+    assert_int_equal(simfs_size(w.disk, WORLD_DIR "/" WEIR__NAMESPACE_LOCK), 0); /* not made */
+    reopen();
+    assert_int_equal(weir__namespace_open(&second, WORLD_DIR, &w.options, &w.err), WEIR_ELOCKED);
+}
+
 static void must_exist_makes_nothing(void **state)
 {
     struct weir__namespace_options options = w.options;
@@ -532,6 +546,7 @@ int main(void)
         TEST(an_owner_is_nobody_s_rule),
         TEST(no_sign_outlives_its_server),
         TEST(one_process_at_a_time),
+        TEST(a_removed_lock_file_lets_nobody_in),
         TEST(must_exist_makes_nothing),
         TEST(two_namespaces_in_one_process),
         TEST(a_bad_hub_stays_alone),
