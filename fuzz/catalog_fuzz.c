@@ -1,7 +1,7 @@
 /* catalog_fuzz.c - any bytes as a catalogue.
  *
- * Fed twice: as they are, and with the checksums made right, since otherwise nothing would get past
- * them. What decodes must encode and decode again to the same bytes. */
+ * Fed as they are, and with the checksums made right for each version, since otherwise nothing would
+ * get past them. What decodes must encode and decode again to the same bytes. */
 #include <stdlib.h>
 
 #include "base/crc.h"
@@ -30,10 +30,10 @@ static void feed(const uint8_t *at, size_t len)
     weir__catalog_fini(&second);
 }
 
-static void make_right(uint8_t *at, size_t len)
+static void make_right(uint8_t *at, size_t len, uint32_t version)
 {
     memcpy(at, magic, sizeof magic);
-    weir__store32(at + 8, WEIR__CATALOG_VERSION);
+    weir__store32(at + 8, version);
     weir__store32(at + 12, (uint32_t)(len - HEADER_BYTES));
     weir__store32(at + 24, weir__crc32c(0, at + HEADER_BYTES, len - HEADER_BYTES));
     weir__store32(at + 28, weir__crc32c(0, at, 28));
@@ -48,8 +48,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *at, size_t len)
     copy = malloc(len);
     if (!copy) return 0;
     memcpy(copy, at, len);
-    make_right(copy, len);
-    feed(copy, len);
+    for (uint32_t version = 1; version <= WEIR__CATALOG_VERSION; version++) {
+        make_right(copy, len, version);
+        feed(copy, len);
+    }
     free(copy);
     return 0;
 }

@@ -1,10 +1,12 @@
 /* admin.c - hubs and groups come and go.
  *
  *   create   folder and log, durable > catalogue, durable > known to users
- *   delete   catalogue, durable > unknown to users, receivers told > (last use) files removed
+ *   delete   catalogue, durable, with its id among the deleted > unknown to users, receivers told >
+ *            (last use) files removed
+ *   adopt    catalogue, durable > known to users; the folder is there
  *
- * A crash between two steps leaves a folder that the catalogue does not know; the next open of the
- * namespace removes it. */
+ * A crash between two steps leaves a folder that was never used, or one that the catalogue calls
+ * deleted; the next open of the namespace removes it. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -44,6 +46,8 @@ static int add_hub(struct weir__catalog *next, const struct weir__hub_config *co
 
     if (weir__catalog_hub(next, config->name))
         return weir__fail(err, WEIR_EEXIST, "hub '%s' exists already", config->name);
+    if (next->next_hub_id > WEIR__HUB_ID_MAX)
+        return weir__fail(err, WEIR_ELIMIT, "every hub id has been used");
     rc = weir__catalog_add_hub(next, &hub, err);
     if (rc != 0) return rc;
     hub->id = next->next_hub_id++;
@@ -119,6 +123,90 @@ int weir__namespace_hub_create(struct weir__namespace *ns, const struct weir__hu
     return rc != 0 ? weir__wrap(err, rc, "creating hub '%.64s'", config->name) : 0;
 }
 
+/* ---- orphans ---- */
+
+/* The producers that the hub knew before may still send: a new one must not get one of their ids. */
+#define ADOPTED_PRODUCERS (UINT64_C(1) << 40)
+
+static struct weir__orphan *find_orphan(struct weir__namespace *ns, uint64_t id)
+{
+    for (size_t i = 0; i < ns->orphan_count; i++)
+        if (ns->orphans[i].id == id) return &ns->orphans[i];
+    return NULL;
+}
+
+static int check_orphan(struct weir__namespace *ns, uint64_t id, struct weir__orphan *out,
+                        struct weir_error *err)
+{
+    bool used;
+    int rc;
+
+    if (!find_orphan(ns, id))
+        return weir__fail(err, WEIR_ENOTFOUND, "there is no orphan " WEIR__HUB_PREFIX "%016llx",
+                          (unsigned long long)id);
+    rc = weir__folders_peek(ns, id, out, &used, err);
+    if (rc == 0 && out->partitions == 0)
+        rc = weir__fail(err, WEIR_ECORRUPT,
+                        WEIR__HUB_PREFIX "%016llx: its control file cannot be read, or is of "
+                                         "another hub",
+                        (unsigned long long)id);
+    return rc;
+}
+
+static int add_orphan(struct weir__catalog *next, const struct weir__orphan *orphan,
+                      const char *name, int64_t now_ms, struct weir__catalog_hub **out,
+                      struct weir_error *err)
+{
+    const struct weir__hub_config config = {.name = name,
+                                            .partitions = orphan->partitions,
+                                            .retain_ms = -1};
+    uint64_t next_id = next->next_hub_id;
+    int rc = add_hub(next, &config, now_ms, out, err);
+
+    if (rc != 0) return rc;
+    next->next_hub_id = next_id;
+    (*out)->id = orphan->id;
+    (*out)->producers = ADOPTED_PRODUCERS;
+    *out = weir__catalog_place_hub(next);
+    return 0;
+}
+
+static void forget_orphan(struct weir__namespace *ns, uint64_t id)
+{
+    struct weir__orphan *orphan = find_orphan(ns, id);
+
+    *orphan = ns->orphans[--ns->orphan_count];
+}
+
+int weir__namespace_adopt(struct weir__namespace *ns, uint64_t id, const char *name,
+                          struct weir_error *err)
+{
+    int64_t now_ms = ns->options.clock.wall_ms(ns->options.clock.self);
+    struct weir__catalog_hub *row = NULL;
+    struct weir__hub *hub = NULL;
+    struct weir__orphan orphan;
+    struct weir__catalog next;
+    int rc = weir__name_check(WEIR__NAME_HUB, name, err);
+
+    if (rc == 0) rc = weir__change_begin(ns, &next, err);
+    if (rc != 0) return rc;
+    rc = check_orphan(ns, id, &orphan, err);
+    if (rc == 0) rc = add_orphan(&next, &orphan, name, now_ms, &row, err);
+    assert(rc != 0 || row);
+    if (rc == 0) rc = weir__hub_new(&hub, ns, row, err);
+    if (rc == 0) rc = weir__change_save(ns, &next, err);
+    if (rc == 0) {
+        forget_orphan(ns, id);
+        list_hub(ns, hub);
+    } else {
+        weir__hub_free(hub);
+    }
+    weir__change_end(ns, &next);
+    return rc != 0 ? weir__wrap(err, rc, "adopting hub '%.64s'", name) : 0;
+}
+
+/* ---- deleting ---- */
+
 /* Out of the list, with a use of our own on it. */
 static struct weir__hub *unlist_hub(struct weir__namespace *ns, const char *name)
 {
@@ -159,8 +247,9 @@ int weir__namespace_hub_delete(struct weir__namespace *ns, const char *name, str
     if (!row) {
         rc = weir__hub_not_found(name, err);
     } else {
+        rc = weir__catalog_add_removed(&next, row->id, err);
         weir__catalog_remove_hub(&next, row);
-        rc = weir__change_save(ns, &next, err);
+        if (rc == 0) rc = weir__change_save(ns, &next, err);
         if (rc == 0) hub = unlist_hub(ns, name);
     }
     weir__change_end(ns, &next);

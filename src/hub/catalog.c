@@ -19,6 +19,7 @@ void weir__catalog_fini(struct weir__catalog *c)
     for (uint32_t i = 0; i < c->hub_count; i++) free_hub(&c->hubs[i]);
     free(c->hubs);
     free(c->rules);
+    free(c->removed);
     weir__catalog_init(c);
 }
 
@@ -56,19 +57,24 @@ static int copy_hub(struct weir__catalog_hub *out, const struct weir__catalog_hu
 int weir__catalog_copy(struct weir__catalog *out, const struct weir__catalog *from,
                        struct weir_error *err)
 {
-    void *rules = NULL, *hubs = NULL;
+    void *rules = NULL, *hubs = NULL, *removed = NULL;
     int rc = copy_array(&rules, from->rules, from->rule_count, sizeof *from->rules, err);
 
     weir__catalog_init(out);
+    if (rc == 0)
+        rc = copy_array(&removed, from->removed, from->removed_count, sizeof *from->removed, err);
     if (rc == 0) rc = copy_array(&hubs, from->hubs, from->hub_count, sizeof *from->hubs, err);
     if (rc != 0) {
         free(rules);
+        free(removed);
         return rc;
     }
     *out = (struct weir__catalog){.generation = from->generation,
                                   .next_hub_id = from->next_hub_id,
                                   .rules = rules,
                                   .rule_count = from->rule_count,
+                                  .removed = removed,
+                                  .removed_count = from->removed_count,
                                   .hubs = hubs};
     for (uint32_t i = 0; rc == 0 && i < from->hub_count; i++) {
         rc = copy_hub(&out->hubs[i], &from->hubs[i], err);
@@ -135,6 +141,44 @@ int weir__catalog_add_hub(struct weir__catalog *c, struct weir__catalog_hub **ou
     c->hubs = hubs;
     if (rc == 0) *out = &c->hubs[c->hub_count - 1];
     return rc;
+}
+
+struct weir__catalog_hub *weir__catalog_place_hub(struct weir__catalog *c)
+{
+    struct weir__catalog_hub hub = c->hubs[c->hub_count - 1];
+    uint32_t at = c->hub_count - 1;
+
+    for (; at > 0 && c->hubs[at - 1].id > hub.id; at--) c->hubs[at] = c->hubs[at - 1];
+    c->hubs[at] = hub;
+    return &c->hubs[at];
+}
+
+int weir__catalog_add_removed(struct weir__catalog *c, uint64_t id, struct weir_error *err)
+{
+    void *removed = c->removed;
+    uint32_t at;
+    int rc = grow(&removed, &c->removed_count, sizeof *c->removed, WEIR__CATALOG_REMOVED_MAX,
+                  "deleted hubs whose folders are to be removed", err);
+
+    c->removed = removed;
+    if (rc != 0) return rc;
+    for (at = c->removed_count - 1; at > 0 && c->removed[at - 1] > id; at--)
+        c->removed[at] = c->removed[at - 1];
+    c->removed[at] = id;
+    return 0;
+}
+
+bool weir__catalog_is_removed(const struct weir__catalog *c, uint64_t id)
+{
+    for (uint32_t i = 0; i < c->removed_count; i++)
+        if (c->removed[i] == id) return true;
+    return false;
+}
+
+void weir__catalog_drop_removed(struct weir__catalog *c, uint64_t id)
+{
+    for (uint32_t i = c->removed_count; i-- > 0;)
+        if (c->removed[i] == id) shrink(c->removed, &c->removed_count, sizeof *c->removed, i);
 }
 
 int weir__catalog_add_group(struct weir__catalog_hub *h, const char *name, struct weir_error *err)

@@ -5,6 +5,9 @@
  * worse copy (the older or a bad one) and then the other, so that a crash at any time leaves one
  * good copy, and what was saved survives the loss of either.
  *
+ * Version 2 has the ids of deleted hubs whose folders may still be there: only what was recorded so
+ * may be removed with events in it. Version 1 is read, and written as version 2 by the next save.
+ *
  *   catalog.c        the value          catalog_codec.c   the format, drawn at its head
  *   catalog_file.c   the two copies
  *
@@ -18,10 +21,12 @@
 #include "hub/name.h"
 #include "log/fs.h"
 
-#define WEIR__CATALOG_VERSION 1
-#define WEIR__CATALOG_BYTES_MAX (16u << 20)
+#define WEIR__CATALOG_VERSION 2
+#define WEIR__CATALOG_HEADER_BYTES 32u
+#define WEIR__CATALOG_BYTES_MAX (16u << 20) /* of a copy without its header */
 #define WEIR__CATALOG_HUBS_MAX 1024
-#define WEIR__CATALOG_GROUPS_MAX 1000 /* per hub */
+#define WEIR__CATALOG_GROUPS_MAX 1000  /* per hub */
+#define WEIR__CATALOG_REMOVED_MAX 1024 /* deleted hubs whose folders are still to be removed */
 
 struct weir__catalog_group {
     char name[WEIR__GROUP_NAME_MAX + 1];
@@ -46,8 +51,10 @@ struct weir__catalog {
     uint64_t next_hub_id;
     struct weir__rule *rules; /* of the namespace */
     uint32_t rule_count;
-    struct weir__catalog_hub *hubs; /* in the order of their creation */
+    struct weir__catalog_hub *hubs; /* in the order of their ids */
     uint32_t hub_count;
+    uint64_t *removed; /* ids of deleted hubs whose folders may still be there, ascending */
+    uint32_t removed_count;
 };
 
 /* An empty catalogue is all zeros but for next_hub_id, which begins at 1. */
@@ -68,7 +75,15 @@ int weir__catalog_add_group(struct weir__catalog_hub *, const char *name, struct
 int weir__catalog_add_rule(struct weir__rule **rules, uint32_t *count, const struct weir__rule *,
                            struct weir_error *);
 
-/* Each takes out what one of the three above put in. */
+/* Moves the last hub to where its id belongs, and returns it. */
+struct weir__catalog_hub *weir__catalog_place_hub(struct weir__catalog *);
+
+/* A deleted hub's folder: to be removed, whether it is to be, removed for good. WEIR_ELIMIT. */
+int weir__catalog_add_removed(struct weir__catalog *, uint64_t id, struct weir_error *);
+bool weir__catalog_is_removed(const struct weir__catalog *, uint64_t id);
+void weir__catalog_drop_removed(struct weir__catalog *, uint64_t id);
+
+/* Each takes out what one of the first three above put in. */
 void weir__catalog_remove_hub(struct weir__catalog *, struct weir__catalog_hub *);
 void weir__catalog_remove_group(struct weir__catalog_hub *, struct weir__catalog_group *);
 void weir__catalog_remove_rule(struct weir__rule *rules, uint32_t *count, struct weir__rule *);
@@ -77,6 +92,10 @@ void weir__catalog_remove_rule(struct weir__rule *rules, uint32_t *count, struct
  * WEIR_EVERSION names a version that is not ours. On error out is empty. */
 int weir__catalog_encode(const struct weir__catalog *, struct weir__buf *buf, struct weir_error *);
 int weir__catalog_decode(struct weir__catalog *out, struct weir__bytes, struct weir_error *);
+
+/* The generation that a copy's header names, of any version, however bad the rest is; 0 when no
+ * header was ever written. false: the header is bad too. */
+bool weir__catalog_generation(struct weir__bytes, uint64_t *out);
 
 #define WEIR__CATALOG_COPIES 2
 #define WEIR__CATALOG_DIR_MAX 1024 /* bytes of a data folder's path */
@@ -88,6 +107,7 @@ struct weir__catalog_store {
     char dir[WEIR__CATALOG_DIR_MAX + 1];
     int worse;    /* the copy to be written first */
     bool unequal; /* the copies are not both good and the same */
+    bool stale;   /* a bad copy may be newer than the one that was loaded: changes may be missing */
 };
 
 /* WEIR_ETOOBIG: the path is too long. */
@@ -95,8 +115,10 @@ int weir__catalog_store_init(struct weir__catalog_store *, struct weir__fs *, co
                              const struct weir__logger *, struct weir_error *);
 
 /* Reads both copies and gives the newer good one, changing nothing. One bad copy is a warning to
- * the logger, two are WEIR_ECORRUPT naming both files; a version that is not ours is WEIR_EVERSION,
- * whatever the other copy is. WEIR_ENOTFOUND: no copy is good, and not both were ever made. */
+ * the logger, or an error when it may be the newer one (see stale); two are WEIR_ECORRUPT naming
+ * both files. A version that is not ours is WEIR_EVERSION, whatever the other copy is, and so is a
+ * copy that cannot be read for the moment (too many open files, no memory) that error.
+ * WEIR_ENOTFOUND: no copy is good, and not both were ever made. */
 int weir__catalog_load(struct weir__catalog_store *, struct weir__catalog *out,
                        struct weir_error *);
 

@@ -2,18 +2,20 @@
  *
  *   at  bytes
  *    0      8  magic "weir cat"
- *    8      4  version, 1
+ *    8      4  version, 2
  *   12      4  body bytes
  *   16      8  generation
  *   24      4  CRC-32C of the body
  *   28      4  CRC-32C of the 28 bytes before; these 32 bytes are the same in every version
  *   32         body; what follows it in the file is left over and means nothing
  *
- *   body    next hub id (8) | rules | hubs (4) | hub | hub | ...
+ *   body    next hub id (8) | removed (4) | id (8) | id (8) | ... | rules | hubs (4) | hub | hub | ...
  *   hub     id (8) | partitions (4) | created ms (8) | retain ms (8) | retain bytes (8) |
  *           producers (8) | name | groups (2) | name | name | ... | rules
  *   rules   count (2) | rights (1) name key key | ...
  *   name, key   length (2) | bytes
+ *
+ * Version 1 has no `removed`.
  *
  * A good checksum proves that we wrote it, not that we wrote it well: everything is checked again
  * when it is read, names and limits included. */
@@ -21,11 +23,13 @@
 #include "hub/catalog.h"
 #include "log/log.h"
 
-#define HEADER_BYTES 32
+#define HEADER_BYTES WEIR__CATALOG_HEADER_BYTES
 #define HEADER_CRC_AT 28
 
 #define HUB_BYTES_MIN 50 /* of a hub with an empty name, no group and no rule */
 #define RULE_BYTES_MIN 7
+#define VERSION_FIRST 1
+#define VERSION_REMOVED 2 /* the first that has them */
 
 static const char magic[8] = {'w', 'e', 'i', 'r', ' ', 'c', 'a', 't'};
 
@@ -99,6 +103,8 @@ int weir__catalog_encode(const struct weir__catalog *c, struct weir__buf *buf,
     weir__buf_clear(buf);
     put_raw(&o, header, sizeof header);
     put_int(&o, c->next_hub_id, 8);
+    put_int(&o, c->removed_count, 4);
+    for (uint32_t i = 0; i < c->removed_count; i++) put_int(&o, c->removed[i], 8);
     put_rules(&o, c->rules, c->rule_count);
     put_int(&o, c->hub_count, 4);
     for (uint32_t i = 0; i < c->hub_count; i++) put_hub(&o, &c->hubs[i]);
@@ -234,6 +240,7 @@ static void get_hub(struct in *in, struct weir__catalog *c)
     get_name(in, WEIR__NAME_HUB, name, WEIR__HUB_NAME_MAX);
     if (hub.partitions == 0 || hub.partitions > WEIR__LOG_PARTITIONS_MAX)
         stop(in, "a bad number of partitions");
+    if (weir__catalog_is_removed(c, hub.id)) stop(in, "a hub that is deleted");
     if (hub.id <= (c->hub_count ? c->hubs[c->hub_count - 1].id : 0) || hub.id >= c->next_hub_id)
         stop(in, "a bad hub id");
     if (in->rc == 0 && weir__catalog_hub(c, name)) stop(in, "a hub is there twice");
@@ -245,6 +252,31 @@ static void get_hub(struct in *in, struct weir__catalog *c)
     get_rules(in, &h->rules, &h->rule_count);
 }
 
+static void get_removed(struct in *in, struct weir__catalog *c)
+{
+    uint32_t count = get_count(in, 4, WEIR__CATALOG_REMOVED_MAX, 8);
+
+    for (uint32_t i = 0; in->rc == 0 && i < count; i++) {
+        uint64_t id = get_int(in, 8);
+        if (id <= (i ? c->removed[i - 1] : 0) || id >= c->next_hub_id) stop(in, "a bad deleted id");
+        if (in->rc == 0) in->rc = weir__catalog_add_removed(c, id, in->err);
+    }
+}
+
+bool weir__catalog_generation(struct weir__bytes file, uint64_t *out)
+{
+    size_t zeros = 0;
+
+    while (zeros < file.len && zeros < HEADER_BYTES && file.at[zeros] == 0) zeros++;
+    *out = 0;
+    if (zeros == file.len || zeros == HEADER_BYTES) return true;
+    if (file.len < HEADER_BYTES || memcmp(file.at, magic, sizeof magic) != 0 ||
+        weir__load32(file.at + HEADER_CRC_AT) != weir__crc32c(0, file.at, HEADER_CRC_AT))
+        return false;
+    *out = weir__load64(file.at + 16);
+    return true;
+}
+
 static int check_header(struct weir__bytes file, struct weir__bytes *body, struct weir_error *err)
 {
     uint32_t version;
@@ -254,9 +286,9 @@ static int check_header(struct weir__bytes file, struct weir__bytes *body, struc
     if (weir__load32(file.at + HEADER_CRC_AT) != weir__crc32c(0, file.at, HEADER_CRC_AT))
         return weir__fail(err, WEIR_ECORRUPT, "the catalogue's header fails its checksum");
     version = weir__load32(file.at + 8);
-    if (version != WEIR__CATALOG_VERSION)
-        return weir__fail(err, WEIR_EVERSION, "catalogue version %u, this program knows %d",
-                          version, WEIR__CATALOG_VERSION);
+    if (version < VERSION_FIRST || version > WEIR__CATALOG_VERSION)
+        return weir__fail(err, WEIR_EVERSION, "catalogue version %u, this program knows %d to %d",
+                          version, VERSION_FIRST, WEIR__CATALOG_VERSION);
     *body = weir__bytes_of(file.at + HEADER_BYTES, weir__load32(file.at + 12));
     if (body->len > file.len - HEADER_BYTES)
         return weir__fail(err, WEIR_ECORRUPT, "the catalogue is cut off");
@@ -278,6 +310,7 @@ int weir__catalog_decode(struct weir__catalog *out, struct weir__bytes file, str
     in.end = body.at + body.len;
     out->generation = weir__load64(file.at + 16);
     out->next_hub_id = get_int(&in, 8);
+    if (weir__load32(file.at + 8) >= VERSION_REMOVED) get_removed(&in, out);
     get_rules(&in, &out->rules, &out->rule_count);
     hubs = get_count(&in, 4, WEIR__CATALOG_HUBS_MAX, HUB_BYTES_MIN);
     for (uint32_t i = 0; in.rc == 0 && i < hubs; i++) get_hub(&in, out);

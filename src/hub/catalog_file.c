@@ -1,14 +1,17 @@
 /* catalog_file.c - the two copies of the catalogue.
  *
- * A copy is written body first and header second, then synced. Until the header is there the old
+ * A copy is written body first and header second, each synced. Until the header is there the old
  * one stands before a body that does not match it, so a body that could not be written is surely
- * not stored; from the header on, only the sync tells. */
+ * not stored, and a write that was cut leaves a copy whose header says that it is the older one: a
+ * header newer than the other copy over a bad body means damage. From the header on, only the sync
+ * tells. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "hub/catalog.h"
 
-#define HEADER_BYTES 32 /* of catalog_codec.c */
+#define HEADER_BYTES WEIR__CATALOG_HEADER_BYTES
+#define COPY_BYTES_MAX (HEADER_BYTES + WEIR__CATALOG_BYTES_MAX) /* what is written can be read */
 #define PATH_BYTES (WEIR__CATALOG_DIR_MAX + 32)
 
 static void path_of(const struct weir__catalog_store *s, int copy, char out[PATH_BYTES])
@@ -38,7 +41,7 @@ static int read_bytes(struct weir__file *file, uint8_t **out, size_t *out_len,
 
     *out = NULL;
     if (rc != 0) return rc;
-    if (size > HEADER_BYTES + WEIR__CATALOG_BYTES_MAX)
+    if (size > COPY_BYTES_MAX)
         return weir__fail(err, WEIR_ECORRUPT, "%llu bytes are too many for a catalogue",
                           (unsigned long long)size);
     *out = malloc(size ? size : 1);
@@ -46,61 +49,95 @@ static int read_bytes(struct weir__file *file, uint8_t **out, size_t *out_len,
     return file->ops->read(file, *out, size, 0, out_len, err);
 }
 
-static int read_copy(const struct weir__catalog_store *s, int copy, struct weir__catalog *out,
-                     struct weir_error *err)
+/* One copy as it was found. */
+struct copy {
+    struct weir__catalog catalog;
+    int rc;
+    struct weir_error why;
+    bool dated; /* its header is good, and has this generation: also when the rest is bad */
+    uint64_t generation;
+};
+
+static void read_copy(const struct weir__catalog_store *s, int which, struct copy *c)
 {
     struct weir__file *file = NULL;
     char path[PATH_BYTES];
     uint8_t *at = NULL;
     size_t len = 0;
-    int rc;
 
-    weir__catalog_init(out);
-    path_of(s, copy, path);
-    rc = s->fs->ops->open(s->fs, path, WEIR__FS_READ_ONLY, &file, err);
-    if (rc == WEIR_ENOTFOUND) return rc;
-    if (rc == 0) rc = read_bytes(file, &at, &len, err);
-    if (rc == 0) rc = weir__catalog_decode(out, weir__bytes_of(at, len), err);
+    *c = (struct copy){0};
+    weir__catalog_init(&c->catalog);
+    path_of(s, which, path);
+    c->rc = s->fs->ops->open(s->fs, path, WEIR__FS_READ_ONLY, &file, &c->why);
+    if (c->rc == WEIR_ENOTFOUND) return;
+    if (c->rc == 0) c->rc = read_bytes(file, &at, &len, &c->why);
+    if (c->rc == 0) {
+        c->dated = weir__catalog_generation(weir__bytes_of(at, len), &c->generation);
+        c->rc = weir__catalog_decode(&c->catalog, weir__bytes_of(at, len), &c->why);
+    }
     free(at);
     weir__file_close(file);
-    return rc != 0 ? weir__wrap(err, rc, "%s", path) : 0;
+    if (c->rc != 0) weir__wrap(&c->why, c->rc, "%s", path);
 }
 
-static int fail_both(const struct weir__catalog_store *s, const struct weir_error why[],
+static int fail_both(const struct weir__catalog_store *s, const struct copy *c,
                      struct weir_error *err)
 {
-    bool missing = why[0].code == WEIR_ENOTFOUND || why[1].code == WEIR_ENOTFOUND;
+    bool missing = c[0].rc == WEIR_ENOTFOUND || c[1].rc == WEIR_ENOTFOUND;
 
     return weir__fail(err, missing ? WEIR_ENOTFOUND : WEIR_ECORRUPT,
                       "no good catalogue in %s: catalog.0: %.180s; catalog.1: %.180s", s->dir,
-                      why[0].text, why[1].text);
+                      c[0].why.text, c[1].why.text);
+}
+
+/* Whether a bad copy may have held what the good one lacks. A folder's first catalogue, of
+ * generation 0, is written one copy after the other; nothing can be missing from it. */
+static bool may_be_newer(const struct copy *bad, const struct copy *good)
+{
+    if (bad->dated) return bad->generation > good->generation;
+    return bad->rc != WEIR_ENOTFOUND || good->generation > 0;
+}
+
+static void tell_bad(const struct weir__catalog_store *s, const struct copy *bad)
+{
+    if (s->stale)
+        weir__log_line(
+            &s->logger, WEIR__ERROR, "hub",
+            "a copy of the catalogue is bad, and the other, which is used, may be older: "
+            "changes of hubs, groups and keys may be missing; nothing is removed: %s",
+            bad->why.text);
+    else
+        weir__log_line(&s->logger, WEIR__WARN, "hub",
+                       "a copy of the catalogue is bad, the other is used: %s", bad->why.text);
+}
+
+/* What says nothing of a copy: neither the other nor an old one may stand in for it. */
+static bool is_undecided(int rc)
+{
+    return rc == WEIR_EVERSION || weir_error_class(rc) == WEIR_CLASS_RETRY;
 }
 
 int weir__catalog_load(struct weir__catalog_store *s, struct weir__catalog *out,
                        struct weir_error *err)
 {
-    struct weir__catalog copy[WEIR__CATALOG_COPIES];
-    struct weir_error why[WEIR__CATALOG_COPIES] = {{0}};
-    int rc[WEIR__CATALOG_COPIES], better;
+    struct copy c[WEIR__CATALOG_COPIES];
+    int better;
 
     weir__catalog_init(out);
-    for (int i = 0; i < WEIR__CATALOG_COPIES; i++) rc[i] = read_copy(s, i, &copy[i], &why[i]);
+    for (int i = 0; i < WEIR__CATALOG_COPIES; i++) read_copy(s, i, &c[i]);
     for (int i = 0; i < WEIR__CATALOG_COPIES; i++) {
-        if (rc[i] != WEIR_EVERSION && rc[i] != WEIR_ENOMEM) continue;
-        weir__catalog_fini(&copy[1 - i]);
-        return weir__fail(err, rc[i], "%s", why[i].text);
+        if (!is_undecided(c[i].rc)) continue;
+        weir__catalog_fini(&c[1 - i].catalog);
+        return weir__fail(err, c[i].rc, "%s", c[i].why.text);
     }
-    if (rc[0] != 0 && rc[1] != 0) return fail_both(s, why, err);
-    better = rc[0] != 0 || (rc[1] == 0 && copy[1].generation > copy[0].generation) ? 1 : 0;
+    if (c[0].rc != 0 && c[1].rc != 0) return fail_both(s, c, err);
+    better = c[0].rc != 0 || (c[1].rc == 0 && c[1].generation > c[0].generation) ? 1 : 0;
     s->worse = 1 - better;
-    s->unequal = rc[s->worse] != 0 || copy[0].generation != copy[1].generation;
-    if (rc[s->worse] != 0)
-        weir__log_line(&s->logger, WEIR__WARN, "hub",
-                       "a copy of the catalogue is bad, the other "
-                       "is used: %s",
-                       why[s->worse].text);
-    *out = copy[better];
-    weir__catalog_fini(&copy[s->worse]);
+    s->unequal = c[s->worse].rc != 0 || c[0].generation != c[1].generation;
+    s->stale = c[s->worse].rc != 0 && may_be_newer(&c[s->worse], &c[better]);
+    if (c[s->worse].rc != 0) tell_bad(s, &c[s->worse]);
+    *out = c[better].catalog;
+    weir__catalog_fini(&c[s->worse].catalog);
     return 0;
 }
 
@@ -128,6 +165,7 @@ static int write_copy(const struct weir__catalog_store *s, int copy, struct weir
     path_of(s, copy, path);
     rc = open_copy(s, path, &file, &made, err);
     if (rc == 0) rc = file->ops->write(file, &body, 1, HEADER_BYTES, err);
+    if (rc == 0) rc = file->ops->sync(file, err);
     if (rc != 0) goto out;
     rc = file->ops->write(file, &header, 1, 0, err);
     if (rc == 0) rc = file->ops->sync(file, err);
@@ -155,7 +193,7 @@ int weir__catalog_save(struct weir__catalog_store *s, const struct weir__catalog
     struct weir__buf buf;
     int rc;
 
-    weir__buf_init(&buf, HEADER_BYTES + WEIR__CATALOG_BYTES_MAX);
+    weir__buf_init(&buf, COPY_BYTES_MAX);
     rc = weir__catalog_encode(c, &buf, err);
     if (rc == 0) rc = write_copy(s, s->worse, weir__buf_bytes(&buf), err);
     if (rc == 0 && write_second(s, weir__buf_bytes(&buf), &why) != 0)
@@ -172,7 +210,7 @@ int weir__catalog_heal(struct weir__catalog_store *s, const struct weir__catalog
     int rc;
 
     if (!s->unequal) return 0;
-    weir__buf_init(&buf, HEADER_BYTES + WEIR__CATALOG_BYTES_MAX);
+    weir__buf_init(&buf, COPY_BYTES_MAX);
     rc = weir__catalog_encode(c, &buf, err);
     if (rc == 0) rc = write_copy(s, s->worse, weir__buf_bytes(&buf), err);
     if (rc == 0) s->unequal = false;

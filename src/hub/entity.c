@@ -271,14 +271,12 @@ void weir__hub_retain(struct weir__hub *hub)
 static void bury(struct weir__hub *hub)
 {
     struct weir__namespace *ns = hub->ns;
-    char path[WEIR__HUB_PATH_BYTES];
     struct weir_error err = {0};
-    int rc;
 
     weir__log_close(hub->log, NULL); /* nobody wants to know what could not be saved */
-    rc = weir__namespace_hub_dir(ns->store.dir, hub->id, path, sizeof path, &err);
-    if (rc == 0) rc = weir__log_destroy(ns->options.fs, path, &err);
-    if (rc != 0)
+    if (weir__folders_remove(ns, hub->id, &err) == 0)
+        weir__folders_buried(ns, hub->id);
+    else
         weir__log_line(&ns->options.logger, WEIR__WARN, "hub", "removing deleted hub '%s': %s",
                        hub->name, err.text);
     weir__hub_free(hub);

@@ -8,7 +8,6 @@
 #include "log/pool.h"
 
 #define BATCH_BYTES_CEILING (19u << 20)
-#define LEFTOVERS_MAX 4096 /* folders removed by one open; the rest waits for the next */
 
 int weir__change_begin(struct weir__namespace *ns, struct weir__catalog *next,
                        struct weir_error *err)
@@ -26,6 +25,7 @@ int weir__change_begin(struct weir__namespace *ns, struct weir__catalog *next,
         weir__mutex_unlock(&ns->change);
     else
         next->generation++;
+    if (rc == 0) weir__folders_forget(ns, next);
     return rc;
 }
 
@@ -40,6 +40,7 @@ int weir__change_save(struct weir__namespace *ns, struct weir__catalog *next,
     weir__mutex_lock(&ns->lock);
     old = ns->catalog;
     ns->catalog = *next;
+    weir__folders_forgotten(ns);
     weir__mutex_unlock(&ns->lock);
     *next = old; /* freed by change_end */
     return 0;
@@ -53,95 +54,18 @@ void weir__change_end(struct weir__namespace *ns, struct weir__catalog *next)
 
 /* ---- opening ---- */
 
-/* The id in a hub folder's name; 0 when it is not one of ours. */
-static uint64_t folder_id(const char *name)
-{
-    const size_t prefix = sizeof WEIR__HUB_PREFIX - 1;
-    uint64_t id = 0;
-
-    if (strncmp(name, WEIR__HUB_PREFIX, prefix) != 0) return 0;
-    name += prefix;
-    if (strlen(name) != WEIR__HUB_ID_DIGITS) return 0;
-    for (; *name; name++) {
-        const char *digits = "0123456789abcdef", *at = strchr(digits, *name);
-        if (!at) return 0;
-        id = id << 4 | (uint64_t)(at - digits);
-    }
-    return id <= INT64_MAX ? id : 0;
-}
-
-/* Hub folders that the catalogue does not know. */
-struct leftovers {
-    const struct weir__catalog *catalog;
-    uint64_t *ids;
-    size_t count;
-};
-
-static int note_folder(const char *name, void *user)
-{
-    struct leftovers *l = user;
-    uint64_t id = folder_id(name), *ids;
-
-    if (id == 0 || l->count == LEFTOVERS_MAX) return 0;
-    for (uint32_t i = 0; i < l->catalog->hub_count; i++)
-        if (l->catalog->hubs[i].id == id) return 0;
-    ids = realloc(l->ids, (l->count + 1) * sizeof *ids);
-    if (!ids) return WEIR_ENOMEM;
-    l->ids = ids;
-    ids[l->count++] = id;
-    return 0;
-}
-
-static int list_leftovers(struct weir__namespace *ns, struct leftovers *out, struct weir_error *err)
-{
-    struct weir__fs *fs = ns->options.fs;
-
-    *out = (struct leftovers){.catalog = &ns->catalog};
-    return fs->ops->list(fs, ns->store.dir, note_folder, out, err);
-}
-
-static void remove_leftover(struct weir__namespace *ns, uint64_t id)
-{
-    char path[WEIR__HUB_PATH_BYTES];
-    struct weir_error err = {0};
-    int rc = weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, &err);
-
-    if (rc == 0) rc = weir__log_destroy(ns->options.fs, path, &err);
-    if (rc == 0)
-        weir__log_line(&ns->options.logger, WEIR__INFO, "hub", "removed %s, left over", path);
-    else
-        weir__log_line(&ns->options.logger, WEIR__WARN, "hub", "removing what is left over: %s",
-                       err.text);
-}
-
-/* Removes what an unfinished creation or deletion left, and never uses its id again: a folder that
- * a crash brings back must not meet a new hub's. */
-static int remove_leftovers(struct weir__namespace *ns, struct weir_error *err)
-{
-    struct leftovers left;
-    int rc = list_leftovers(ns, &left, err);
-
-    for (size_t i = 0; rc == 0 && i < left.count; i++) {
-        if (left.ids[i] >= ns->catalog.next_hub_id) ns->catalog.next_hub_id = left.ids[i] + 1;
-        remove_leftover(ns, left.ids[i]);
-    }
-    free(left.ids);
-    return rc;
-}
-
 /* A first catalogue, in a folder that holds no hubs. */
 static int start_catalog(struct weir__namespace *ns, struct weir_error *err)
 {
-    struct leftovers left;
     struct weir_error why = {0};
-    int rc = list_leftovers(ns, &left, &why);
+    bool any;
+    int rc = weir__folders_any(ns, &any, &why);
 
-    free(left.ids);
     if (rc != 0) {
         if (err) *err = why;
         return rc;
     }
-    if (left.count > 0) return weir__wrap(err, WEIR_ECORRUPT, "there are hubs, but");
+    if (any) return weir__wrap(err, WEIR_ECORRUPT, "there are hubs, but");
     return weir__catalog_save(&ns->store, &ns->catalog, err);
 }
 
@@ -243,7 +167,7 @@ int weir__namespace_open(struct weir__namespace **out, const char *dir,
         rc = weir__catalog_store_init(&ns->store, ns->options.fs, dir, &ns->options.logger, err);
     if (rc == 0) rc = take_folder(ns, err);
     if (rc == 0) rc = load_catalog(ns, err);
-    if (rc == 0) rc = remove_leftovers(ns, err);
+    if (rc == 0) rc = weir__folders_settle(ns, err);
     if (rc == 0) rc = make_hubs(ns, err);
     if (rc != 0) {
         weir__namespace_close(ns, NULL);
@@ -269,6 +193,8 @@ int weir__namespace_close(struct weir__namespace *ns, struct weir_error *err)
     weir__log_pool_free(ns->pool);
     weir__namespace_unlock(&ns->held);
     weir__catalog_fini(&ns->catalog);
+    free(ns->orphans);
+    free(ns->buried);
     weir__mutex_fini(&ns->lock);
     weir__mutex_fini(&ns->change);
     free(ns);

@@ -8,8 +8,10 @@
  *   DIR/hub-<id>/          the log of a hub; id is 16 hexadecimal digits and never used again
  *
  * Changes are durable when they return. A hub is made folder first, then catalogue; deleted
- * catalogue first, then folder, once its last user has let it go; folders that the catalogue does
- * not know are removed by the next open. So a crash leaves a hub there or not there.
+ * catalogue first, where its id is kept until its folder is gone, then folder, once its last user
+ * has let it go. So a crash leaves a hub there or not there, and the next open finishes the job.
+ * A folder that the catalogue neither knows nor calls deleted is never removed when there may be
+ * events in it: see namespace_folders.c.
  *
  * A hub's log is opened when the hub is first used, so that a folder of many hubs opens at once and
  * an idle hub costs a few hundred bytes; it stays open until the namespace is closed. A hub that
@@ -49,7 +51,7 @@ struct weir__namespace_options {
 
 struct weir__namespace;
 
-/* Locks, reads the catalogue, removes what a crash left over. options may be NULL. WEIR_ELOCKED
+/* Locks, reads the catalogue, removes what a crash left over, tells the orphans. options may be NULL. WEIR_ELOCKED
  * names the process that has the folder. */
 int weir__namespace_open(struct weir__namespace **out, const char *dir,
                          const struct weir__namespace_options *, struct weir_error *);
@@ -90,6 +92,23 @@ struct weir__hub_config {
 
 int weir__namespace_hub_create(struct weir__namespace *, const struct weir__hub_config *,
                                struct weir_error *);
+
+/* A folder hub-<id> that may have events and that no hub owns: the catalogue was lost or is an old
+ * one. */
+struct weir__orphan {
+    uint64_t id;
+    uint32_t partitions; /* 0: its control file cannot be read */
+};
+
+/* As of the opening, less those that were adopted. fn is called under a lock, as below. */
+typedef int (*weir__namespace_orphan_fn)(const struct weir__orphan *, void *user);
+int weir__namespace_orphan_each(struct weir__namespace *, weir__namespace_orphan_fn, void *user);
+
+/* Makes a hub of an orphan, with $Default as its one group and no rules. Events are kept for ever,
+ * so that none goes before somebody has decided. WEIR_ENOTFOUND: there is no such orphan.
+ * WEIR_ECORRUPT: its control file cannot be read, or is of another hub. */
+int weir__namespace_adopt(struct weir__namespace *, uint64_t id, const char *name,
+                          struct weir_error *);
 
 /* Its receivers are told at once (WEIR_ENOTFOUND). */
 int weir__namespace_hub_delete(struct weir__namespace *, const char *name, struct weir_error *);

@@ -13,6 +13,7 @@
 #define WEIR__HUB_PATH_BYTES (WEIR__CATALOG_DIR_MAX + 32)
 #define WEIR__HUB_PREFIX "hub-" /* of its folder's name */
 #define WEIR__HUB_ID_DIGITS 16  /* hexadecimal */
+#define WEIR__HUB_ID_MAX ((uint64_t)INT64_MAX)
 
 /* A consumer group of a hub that is in use. */
 struct weir__group {
@@ -60,6 +61,12 @@ struct weir__namespace {
     struct weir__rule owner;     /* lock; without a name until it is asked for */
     uint32_t users;              /* lock; of all hubs, deleted ones too */
     struct weir__log_pool *pool; /* change; the threads of all logs, made for the first of them */
+
+    struct weir__orphan *orphans; /* change */
+    size_t orphan_count;
+    uint64_t *buried; /* lock; deleted hubs whose folders are gone for good: their ids leave the
+                         catalogue with the next change */
+    size_t buried_count;
 };
 
 /* ---- namespace.c ---- */
@@ -69,6 +76,27 @@ struct weir__namespace {
 int weir__change_begin(struct weir__namespace *, struct weir__catalog *next, struct weir_error *);
 int weir__change_save(struct weir__namespace *, struct weir__catalog *next, struct weir_error *);
 void weir__change_end(struct weir__namespace *, struct weir__catalog *next);
+
+/* ---- namespace_folders.c ---- */
+
+/* After the catalogue is loaded: removes what may go, notes and tells the orphans, and lets no new
+ * hub have an id that any folder has. */
+int weir__folders_settle(struct weir__namespace *, struct weir_error *);
+
+/* Whether there is any hub folder that the catalogue does not know. */
+int weir__folders_any(struct weir__namespace *, bool *out, struct weir_error *);
+
+/* What a folder holds; *out_used: it may have events. */
+int weir__folders_peek(struct weir__namespace *, uint64_t id, struct weir__orphan *out,
+                       bool *out_used, struct weir_error *);
+
+/* Removes a hub's folder, durably. */
+int weir__folders_remove(struct weir__namespace *, uint64_t id, struct weir_error *);
+
+/* A deleted hub's folder was removed; its id is left out of a catalogue to be saved; it was saved. */
+void weir__folders_buried(struct weir__namespace *, uint64_t id);
+void weir__folders_forget(struct weir__namespace *, struct weir__catalog *next);
+void weir__folders_forgotten(struct weir__namespace *);
 
 /* ---- entity.c ---- */
 

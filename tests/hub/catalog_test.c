@@ -51,6 +51,10 @@ static void fill(struct weir__catalog *c)
     add_rule(&c->rules, &c->rule_count, "Root");
     add_hub(c, "Homes", 16);
     add_hub(c, "meters", 1024);
+    c->next_hub_id = 9;
+    assert_int_equal(weir__catalog_add_removed(c, 8, &err), 0);
+    assert_int_equal(weir__catalog_add_removed(c, 3, &err), 0);
+    assert_int_equal(weir__catalog_add_removed(c, 5, &err), 0);
 }
 
 static void assert_filled(const struct weir__catalog *c)
@@ -58,8 +62,10 @@ static void assert_filled(const struct weir__catalog *c)
     const struct weir__catalog_hub *hub = weir__catalog_hub(c, "hOMES");
 
     assert_int_equal(c->generation, 7);
-    assert_int_equal(c->next_hub_id, 3);
+    assert_int_equal(c->next_hub_id, 9);
     assert_int_equal(c->hub_count, 2);
+    assert_int_equal(c->removed_count, 3);
+    assert_true(c->removed[0] == 3 && c->removed[1] == 5 && c->removed[2] == 8);
     assert_non_null(weir__catalog_rule(c->rules, c->rule_count, "ROOT"));
     assert_non_null(hub);
     assert_string_equal(hub->name, "Homes");
@@ -101,6 +107,10 @@ static void round_trip_and_copy(void **state)
     assert_int_equal(back.hubs[0].group_count, 1);
     weir__catalog_remove_rule(back.rules, &back.rule_count, back.rules);
     assert_int_equal(back.rule_count, 0);
+    weir__catalog_drop_removed(&back, 5);
+    weir__catalog_drop_removed(&back, 6); /* never was */
+    assert_true(weir__catalog_is_removed(&back, 3) && weir__catalog_is_removed(&back, 8));
+    assert_true(!weir__catalog_is_removed(&back, 5) && back.removed_count == 2);
     weir__catalog_fini(&copy);
     weir__catalog_fini(&back);
     weir__buf_fini(&buf);
@@ -162,10 +172,46 @@ static void unknown_version_is_named(void **state)
     fill(&c);
     weir__buf_init(&buf, WEIR__CATALOG_BYTES_MAX);
     assert_int_equal(weir__catalog_encode(&c, &buf, &err), 0);
-    weir__store32(buf.at + 8, 2);
+    weir__store32(buf.at + 8, 3);
     refresh_checksums(buf.at);
     assert_int_equal(decode_exactly(buf.at, buf.len), WEIR_EVERSION);
-    assert_string_equal(err.text, "catalogue version 2, this program knows 1");
+    assert_string_equal(err.text, "catalogue version 3, this program knows 1 to 2");
+    weir__store32(buf.at + 8, 0);
+    refresh_checksums(buf.at);
+    assert_int_equal(decode_exactly(buf.at, buf.len), WEIR_EVERSION);
+    weir__catalog_fini(&c);
+    weir__buf_fini(&buf);
+}
+
+/* Makes version 1 of a copy: without the ids of deleted hubs. */
+static size_t make_old(uint8_t *at, size_t len)
+{
+    size_t from = HEADER_BYTES + 8, gone = 4 + 8 * (size_t)weir__load32(at + from);
+
+    memmove(at + from, at + from + gone, len - from - gone);
+    weir__store32(at + 8, 1);
+    weir__store32(at + 12, (uint32_t)(len - gone - HEADER_BYTES));
+    refresh_checksums(at);
+    return len - gone;
+}
+
+static void version_1_is_read(void **state)
+{
+    struct weir__catalog c, old;
+    struct weir__buf buf;
+    size_t len;
+
+    (void)state;
+    fill(&c);
+    weir__buf_init(&buf, WEIR__CATALOG_BYTES_MAX);
+    assert_int_equal(weir__catalog_encode(&c, &buf, &err), 0);
+    len = make_old(buf.at, buf.len);
+    assert_int_equal(weir__catalog_decode(&old, weir__bytes_of(buf.at, len), &err), 0);
+    assert_int_equal(old.removed_count, 0);
+    for (uint32_t i = 0; i < c.removed_count; i++)
+        assert_int_equal(weir__catalog_add_removed(&old, c.removed[i], &err), 0);
+    assert_filled(&old); /* and nothing else is different */
+    weir__catalog_fini(&old);
     weir__catalog_fini(&c);
     weir__buf_fini(&buf);
 }
@@ -177,17 +223,21 @@ static void what_cannot_be_is_refused(void **state)
 
     (void)state;
     weir__buf_init(&buf, WEIR__CATALOG_BYTES_MAX);
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 11; i++) {
         struct weir__catalog_hub *hub;
         fill(&c);
         hub = &c.hubs[1];
         if (i == 0) hub->partitions = 0;
         if (i == 1) hub->partitions = 1025;
         if (i == 2) hub->id = 1; /* another hub's */
-        if (i == 3) hub->id = 3; /* not given out yet */
+        if (i == 3) hub->id = 9; /* not given out yet */
         if (i == 4) memcpy(hub->name, "HOMES", 6);
         if (i == 5) weir__catalog_remove_group(hub, weir__catalog_group(hub, WEIR__GROUP_DEFAULT));
         if (i == 6) hub->rules[0].rights = 8;
+        if (i == 7) hub->id = 5;        /* a deleted hub's */
+        if (i == 8) c.removed[1] = 3;   /* twice */
+        if (i == 9) c.removed[2] = 9;   /* not given out yet */
+        if (i == 10) c.next_hub_id = 8; /* as well */
         assert_int_equal(weir__catalog_encode(&c, &buf, &err), 0);
         assert_int_equal(decode_exactly(buf.at, buf.len), WEIR_ECORRUPT);
         weir__catalog_fini(&c);
@@ -213,6 +263,28 @@ static void limits(void **state)
     for (int i = 0; i < WEIR__ACCESS_RULES_MAX; i++)
         assert_int_equal(weir__catalog_add_rule(&c.rules, &c.rule_count, &rule, &err), 0);
     assert_int_equal(weir__catalog_add_rule(&c.rules, &c.rule_count, &rule, &err), WEIR_ELIMIT);
+    for (uint64_t i = 1; i <= WEIR__CATALOG_REMOVED_MAX; i++)
+        assert_int_equal(weir__catalog_add_removed(&c, i, &err), 0);
+    assert_int_equal(weir__catalog_add_removed(&c, 5000, &err), WEIR_ELIMIT);
+    weir__catalog_fini(&c);
+}
+
+static void hubs_are_kept_in_the_order_of_their_ids(void **state)
+{
+    struct weir__catalog c;
+
+    (void)state;
+    weir__catalog_init(&c);
+    add_hub(&c, "one", 1);
+    add_hub(&c, "two", 1);
+    add_hub(&c, "three", 1);
+    c.hubs[1].id = 7;
+    c.hubs[0].id = 5;
+    assert_string_equal(weir__catalog_place_hub(&c)->name, "three");
+    assert_string_equal(c.hubs[0].name, "three");
+    assert_string_equal(c.hubs[1].name, "one");
+    assert_string_equal(c.hubs[2].name, "two");
+    assert_ptr_equal(weir__catalog_place_hub(&c), &c.hubs[2]);
     weir__catalog_fini(&c);
 }
 
@@ -238,7 +310,7 @@ static void every_allocation_fails_once(void **state)
 /* ---- the two files ---- */
 
 struct lines {
-    int warnings;
+    int warnings, errors;
 };
 
 static void listen(enum weir__level level, const char *room, const char *line, void *user)
@@ -246,6 +318,7 @@ static void listen(enum weir__level level, const char *room, const char *line, v
     (void)room;
     (void)line;
     if (level == WEIR__WARN) ((struct lines *)user)->warnings++;
+    if (level == WEIR__ERROR) ((struct lines *)user)->errors++;
 }
 
 static int load(struct simfs *disk, struct weir__catalog *c, struct weir__catalog_store *s,
@@ -253,7 +326,7 @@ static int load(struct simfs *disk, struct weir__catalog *c, struct weir__catalo
 {
     struct weir__logger logger = {listen, lines};
 
-    lines->warnings = 0;
+    *lines = (struct lines){0};
     assert_int_equal(weir__catalog_store_init(s, simfs_fs(disk), DIR, &logger, &err), 0);
     return weir__catalog_load(s, c, &err);
 }
@@ -291,6 +364,8 @@ static void one_bad_copy_is_survived_and_healed(void **state)
         simfs_flip(disk, paths[bad], 320);
         assert_int_equal(load(disk, &c, &s, &lines), 0);
         assert_int_equal(lines.warnings, 1);
+        assert_int_equal(lines.errors, 0);
+        assert_false(s.stale); /* its header says that it has nothing newer */
         assert_filled(&c);
         assert_int_equal(weir__catalog_heal(&s, &c, &err), 0);
         weir__catalog_fini(&c);
@@ -377,9 +452,130 @@ static uint64_t generation_of(struct simfs *disk)
 
     assert_int_equal(load(disk, &c, &s, &lines), 0);
     generation = c.generation;
+    assert_false(s.stale); /* a write that was cut is told from damage */
     assert_int_equal(c.hub_count, generation == 7 ? 2 : 1);
     weir__catalog_fini(&c);
     return generation;
+}
+
+#define GROUPS_EACH 320u
+
+/* Adds hubs and groups until one copy has so many bytes. */
+static void grow_to(struct weir__catalog *c, size_t bytes)
+{
+    struct weir__catalog_hub *hub = NULL;
+    struct weir__buf buf;
+    size_t left;
+
+    weir__buf_init(&buf, bytes);
+    assert_int_equal(weir__catalog_encode(c, &buf, &err), 0);
+    left = bytes - buf.len;
+    weir__buf_fini(&buf);
+    while (left > 0) {
+        char name[WEIR__GROUP_NAME_MAX + 1];
+        int len = left < 2 + WEIR__GROUP_NAME_MAX + 8 ? 6 : WEIR__GROUP_NAME_MAX;
+        if (left < 16) len = (int)left - 2;
+        if (!hub || hub->group_count == GROUPS_EACH) {
+            char hub_name[16];
+            snprintf(hub_name, sizeof hub_name, "hub%04u", c->hub_count);
+            assert_int_equal(weir__catalog_add_hub(c, &hub, &err), 0);
+            memcpy(hub->name, hub_name, sizeof hub_name);
+            hub->id = c->next_hub_id++;
+            hub->partitions = 1;
+            assert_int_equal(weir__catalog_add_group(hub, WEIR__GROUP_DEFAULT, &err), 0);
+            left -= 44 + 2 + strlen(hub_name) + 2 + 2 + strlen(WEIR__GROUP_DEFAULT) + 2;
+        }
+        memset(name, 'x', sizeof name); /* what tells them apart comes first: that is quicker */
+        name[snprintf(name, sizeof name, "%u", hub->group_count)] = 'x';
+        name[len] = '\0';
+        assert_int_equal(weir__catalog_add_group(hub, name, &err), 0);
+        left -= 2 + (size_t)len;
+    }
+}
+
+/* One byte more than the limit is refused before anything is written. */
+static void the_largest_catalogue_is_kept_and_no_larger(void **state)
+{
+    struct simfs *disk = saved_disk();
+    struct weir__catalog_store s;
+    struct weir__catalog c, back;
+    struct lines lines = {0};
+    struct weir__catalog_group *group;
+    uint64_t hash, calls;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(load(disk, &c, &s, &lines), 0);
+    c.generation = 8;
+    grow_to(&c, WEIR__CATALOG_HEADER_BYTES + WEIR__CATALOG_BYTES_MAX);
+    assert_int_equal(weir__catalog_save(&s, &c, &err), 0);
+    assert_int_equal(simfs_size(disk, DIR "/catalog.0"),
+                     WEIR__CATALOG_HEADER_BYTES + WEIR__CATALOG_BYTES_MAX);
+    assert_int_equal(load(disk, &back, &s, &lines), 0);
+    assert_int_equal(back.generation, 8);
+    assert_int_equal(back.hub_count, c.hub_count);
+    weir__catalog_fini(&back);
+
+    group = &c.hubs[c.hub_count - 1].groups[c.hubs[c.hub_count - 1].group_count - 1];
+    len = strlen(group->name);
+    assert_true(len < WEIR__GROUP_NAME_MAX);
+    memcpy(group->name + len, "x", 2);
+    c.generation = 9;
+    hash = simfs_hash(disk);
+    calls = simfs_calls(disk, SIMFS_CHANGES);
+    assert_int_equal(weir__catalog_save(&s, &c, &err), WEIR_ELIMIT);
+    assert_int_equal(simfs_hash(disk), hash); /* what was there stays */
+    assert_int_equal(simfs_calls(disk, SIMFS_CHANGES), calls);
+    weir__catalog_fini(&c);
+    simfs_free(disk);
+}
+
+/* A copy that was left behind, and its partner: the newer one wins, and when that is bad, what the
+ * older one lacks is not taken for deleted. */
+static void copies_of_different_age(void **state)
+{
+    static const char *const paths[] = {DIR "/catalog.0", DIR "/catalog.1"};
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+    struct lines lines = {0};
+    uint8_t old[4096];
+
+    (void)state;
+    for (int newer = 0; newer < 2; newer++)
+        for (int how = 0; how < 5; how++) { /* good, body bad, header bad, unreadable, missing */
+            struct simfs *disk = saved_disk();
+            long len = simfs_peek(disk, paths[1 - newer], old, sizeof old, 0);
+            assert_int_equal(save_next(disk), 0);
+            simfs_put(disk, paths[1 - newer], old, (size_t)len);
+            if (how == 1) simfs_flip(disk, paths[newer], 8 * 40);
+            if (how == 2) simfs_flip(disk, paths[newer], 8 * 17);
+            if (how == 3) simfs_spoil(disk, paths[newer], 0, 512);
+            if (how == 4) simfs_fs(disk)->ops->remove(simfs_fs(disk), paths[newer], NULL);
+            assert_int_equal(load(disk, &c, &s, &lines), 0);
+            assert_int_equal(c.generation, how == 0 ? 8 : 7);
+            assert_int_equal(s.stale, how != 0);
+            assert_int_equal(lines.errors, how != 0);
+            weir__catalog_fini(&c);
+            simfs_free(disk);
+        }
+}
+
+/* What cannot be read for the moment is no reason to take an older copy. */
+static void a_short_want_is_no_damage(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_OPEN, .at = 1, .rc = WEIR_EBUSY};
+    struct simfs *disk = saved_disk();
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+    struct lines lines = {0};
+
+    (void)state;
+    simfs_fail(disk, &fault);
+    assert_int_equal(load(disk, &c, &s, &lines), WEIR_EBUSY);
+    assert_int_equal(lines.warnings + lines.errors, 0);
+    assert_int_equal(load(disk, &c, &s, &lines), 0);
+    weir__catalog_fini(&c);
+    simfs_free(disk);
 }
 
 /* Power fails at every call of a save, and the disk keeps any part of what was not synced. */
@@ -445,8 +641,13 @@ int main(void)
         cmocka_unit_test(round_trip_and_copy),
         cmocka_unit_test(damaged_bytes),
         cmocka_unit_test(unknown_version_is_named),
+        cmocka_unit_test(version_1_is_read),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(limits),
+        cmocka_unit_test(hubs_are_kept_in_the_order_of_their_ids),
+        cmocka_unit_test(the_largest_catalogue_is_kept_and_no_larger),
+        cmocka_unit_test(copies_of_different_age),
+        cmocka_unit_test(a_short_want_is_no_damage),
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(one_bad_copy_is_survived_and_healed),
         cmocka_unit_test(two_bad_copies_are_named),

@@ -119,6 +119,12 @@ static void assert_no_leftovers(struct simfs *disk, const struct content *c)
     assert_int_equal(folders, (c->a > 0) + (c->b > 0));
 }
 
+static int note_orphan(const struct weir__orphan *orphan, void *user)
+{
+    (void)orphan, (void)user;
+    return 1;
+}
+
 /* Opens what a crash left after `done` answered steps, checks it, and works with it. */
 static void check_image(struct simfs *image, int done)
 {
@@ -127,6 +133,8 @@ static void check_image(struct simfs *image, int done)
 
     world_init(&w, image);
     if (world_open(&w) != 0) fail_msg("after %d steps: %s", done, w.err.text);
+    assert_int_equal(w.errors, 0); /* nothing is damaged, and nothing seems to be */
+    assert_int_equal(weir__namespace_orphan_each(w.ns, note_orphan, NULL), 0);
     found = look(&w);
     if (!same(&found, &after[done]) && !(done < STEPS && same(&found, &after[done + 1])))
         fail_msg("after %d steps: a %u, b %u, events %u, groups %u", done, found.a, found.b,
@@ -197,6 +205,7 @@ static void each_call_fails_once(void **state)
         weir__namespace_close(w.ns, NULL);
         w.ns = NULL;
         if (world_open(&w) != 0) fail_msg("fault %d: %s", (int)at, w.err.text);
+        assert_int_equal(weir__namespace_orphan_each(w.ns, note_orphan, NULL), 0);
         found = look(&w);
         assert_true(same(&found, &after[done]) ||
                     (rc == WEIR_EUNKNOWN && same(&found, &after[done + 1])));
