@@ -76,16 +76,30 @@ void weir__wrap_text(struct weir_error *err, int code, const char *fmt, ...)
     }
 }
 
+/* What is not here is WEIR_EIO. Where something has run out for the moment, which says nothing of
+ * the thing that was asked for, the text says what it is and what helps. */
+static const struct errno_row {
+    int errnum, code;
+    const char *hint;
+} errno_rows[] = {
+    {ENOSPC, WEIR_ENOSPACE, ""},
+    {EDQUOT, WEIR_ENOSPACE, ""},
+    {ENOENT, WEIR_ENOTFOUND, ""},
+    {EEXIST, WEIR_EEXIST, ""},
+    {ENOMEM, WEIR_ENOMEM, ""},
+    {EMFILE, WEIR_EBUSY, " (this process has no file descriptor left: raise ulimit -n)"},
+    {ENFILE, WEIR_EBUSY, " (the machine has no file descriptor left: raise fs.file-max)"},
+    {EBUSY, WEIR_EBUSY, ""},
+    {EAGAIN, WEIR_EBUSY, " (the machine is short of it for now: threads, memory or locks)"},
+};
+
 int weir__fail_errno(struct weir_error *err, int errnum, const char *what)
 {
+    struct errno_row row = {errnum, WEIR_EIO, ""};
     char text[128] = "";
-    int code = WEIR_EIO;
 
-    if (errnum == ENOSPC || errnum == EDQUOT) code = WEIR_ENOSPACE;
-    if (errnum == ENOENT) code = WEIR_ENOTFOUND;
-    if (errnum == EEXIST) code = WEIR_EEXIST;
-    if (errnum == ENOMEM) code = WEIR_ENOMEM;
-    if (errnum == EAGAIN || errnum == EBUSY) code = WEIR_EBUSY; /* over in a moment */
+    for (size_t i = 0; i < sizeof errno_rows / sizeof errno_rows[0]; i++)
+        if (errno_rows[i].errnum == errnum) row = errno_rows[i];
     if (strerror_r(errnum, text, sizeof text) != 0) snprintf(text, sizeof text, "errno %d", errnum);
-    return weir__fail(err, code, "%s: %s", what, text);
+    return weir__fail(err, row.code, "%s: %s%s", what, text, row.hint);
 }

@@ -80,7 +80,8 @@ static void errno_maps_to_codes(void **state)
         int errnum, code;
     } rows[] = {{ENOSPC, WEIR_ENOSPACE}, {EDQUOT, WEIR_ENOSPACE}, {ENOENT, WEIR_ENOTFOUND},
                 {EEXIST, WEIR_EEXIST},   {ENOMEM, WEIR_ENOMEM},   {EIO, WEIR_EIO},
-                {EPERM, WEIR_EIO}};
+                {EPERM, WEIR_EIO},       {EMFILE, WEIR_EBUSY},    {ENFILE, WEIR_EBUSY},
+                {EAGAIN, WEIR_EBUSY}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -88,6 +89,11 @@ static void errno_maps_to_codes(void **state)
         assert_int_equal(weir__fail_errno(&err, rows[i].errnum, "call"), rows[i].code);
         assert_memory_equal(err.text, "call: ", 6);
         assert_true(strlen(err.text) > 6);
+        assert_int_equal(err.code, rows[i].code);
+        if (rows[i].code == WEIR_EBUSY) { /* what ran out is named, and trying again may help */
+            assert_int_equal(weir_error_class(err.code), WEIR_CLASS_RETRY);
+            assert_non_null(strchr(err.text, '('));
+        }
     }
 }
 
