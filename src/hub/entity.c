@@ -8,6 +8,7 @@
 #include "log/pool.h"
 
 #define OPENING_HELPERS 3 /* threads beside the caller's that open the hubs of a folder */
+#define ERROR_KEPT_MS 1000 /* how long a hub that could not be opened is not tried again */
 #define BATCH_ROOM_BYTES (64u << 10) /* what the log may need beyond the sender's message */
 
 int weir__hub_not_found(const char *name, struct weir_error *err)
@@ -115,6 +116,16 @@ int weir__hub_log_options(struct weir__namespace *ns, const struct weir__catalog
 
 #define TO_BE_OPENED 1
 
+/* Whether a hub could not be opened a moment ago; call under either lock of the namespace. A disk
+ * may be mended and a descriptor freed; a version that is not known here stays so. */
+static bool is_known_bad(const struct weir__hub *hub)
+{
+    const struct weir__clock *clock = &hub->ns->options.clock;
+
+    if (!hub->bad) return false;
+    return hub->bad->code == WEIR_EVERSION || clock->mono_ms(clock->self) < hub->bad_ms;
+}
+
 /* Takes a use of a hub that is open, or says why there is none. Call under `lock`. */
 static int try_use(struct weir__namespace *ns, const char *name, struct weir__hub **out,
                    struct weir_error *err)
@@ -122,7 +133,7 @@ static int try_use(struct weir__namespace *ns, const char *name, struct weir__hu
     struct weir__hub *hub = weir__namespace_find(ns, name);
 
     if (!hub) return weir__hub_not_found(name, err);
-    if (hub->bad) {
+    if (!hub->log && is_known_bad(hub)) {
         if (err) *err = *hub->bad;
         return hub->bad->code;
     }
@@ -133,19 +144,22 @@ static int try_use(struct weir__namespace *ns, const char *name, struct weir__hu
     return 0;
 }
 
-/* Keeps an error that will not go away by itself for those who come later. Memory may be short: it
- * is then found again. */
+/* Keeps an error for those who come soon after, so that a hub that many want is not opened in vain
+ * by each of them; what runs out for a moment is not kept at all. It is told once. Memory may be
+ * short: it is then found again. Call under `change`. */
 static void keep_error(struct weir__hub *hub, const struct weir_error *why)
 {
-    struct weir_error *bad;
+    const struct weir__clock *clock = &hub->ns->options.clock;
+    struct weir_error *bad = hub->bad ? hub->bad : malloc(sizeof *bad);
+    bool told = hub->bad && strcmp(hub->bad->text, why->text) == 0;
 
-    weir__log_line(&hub->ns->options.logger, WEIR__ERROR, "hub", "%s", why->text);
-    if (weir_error_class(why->code) == WEIR_CLASS_RETRY) return;
-    bad = malloc(sizeof *bad);
+    if (!told) weir__log_line(&hub->ns->options.logger, WEIR__ERROR, "hub", "%s", why->text);
     if (!bad) return;
-    *bad = *why;
     weir__mutex_lock(&hub->ns->lock);
+    *bad = *why;
     hub->bad = bad;
+    hub->bad_ms = clock->mono_ms(clock->self);
+    if (weir_error_class(why->code) != WEIR_CLASS_RETRY) hub->bad_ms += ERROR_KEPT_MS;
     weir__mutex_unlock(&hub->ns->lock);
 }
 
@@ -168,6 +182,9 @@ static int open_log(struct weir__hub *hub, struct weir_error *err)
         if (err) *err = why;
         return rc;
     }
+    if (hub->bad)
+        weir__log_line(&ns->options.logger, WEIR__WARN, "hub", "hub '%s' is open at last",
+                       hub->name);
     weir__mutex_lock(&ns->lock);
     hub->log = log;
     weir__mutex_unlock(&ns->lock);
@@ -191,7 +208,7 @@ static int open_by_name(struct weir__namespace *ns, const char *name, struct wei
     weir__mutex_lock(&ns->change);
     weir__mutex_lock(&ns->lock);
     hub = weir__namespace_find(ns, name);
-    closed = hub && !hub->log && !hub->bad;
+    closed = hub && !hub->log && !is_known_bad(hub);
     weir__mutex_unlock(&ns->lock);
     if (closed) rc = make_pool(ns, err);
     if (closed && rc == 0) rc = open_log(hub, err);
@@ -231,7 +248,7 @@ static void *run_opening(void *arg)
 
         o->next = hub->next;
         weir__mutex_unlock(&o->lock);
-        failed = hub->bad || (!hub->log && open_log(hub, NULL) != 0);
+        failed = !hub->log && (is_known_bad(hub) || open_log(hub, NULL) != 0);
         weir__mutex_lock(&o->lock);
         o->failed += failed;
     }

@@ -33,7 +33,8 @@ struct weir__hub {
     uint32_t users;         /* ns lock */
     bool deleted;           /* ns lock */
     struct weir__log *log;  /* as next; stays once it is set, so a user need not ask again */
-    struct weir_error *bad; /* as next; why it cannot be opened */
+    struct weir_error *bad; /* as next; why it could not be opened, */
+    int64_t bad_ms;         /* and until when nobody need try again */
 
     uint64_t producer_next;  /* ns change: the next id to give out ... */
     uint64_t producer_limit; /* ... and the first that is not reserved */

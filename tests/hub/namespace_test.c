@@ -427,6 +427,67 @@ static void a_bad_hub_stays_alone(void **state)
     assert_false(has_folder(1));
 }
 
+static int use(const char *name)
+{
+    struct weir__hub *hub;
+    int rc = weir__namespace_use(w.ns, name, &hub, &w.err);
+
+    weir__hub_release(hub);
+    return rc;
+}
+
+/* What went wrong at the first use is tried again: a moment later when something had run out, after
+ * a second when it looked like more. It is told once. */
+static void an_error_at_first_use_does_not_stick(void **state)
+{
+    struct simfs_fault busy = {.kinds = SIMFS_OPEN, .at = 1, .rc = WEIR_EBUSY, .persistent = true};
+    struct simfs_fault broken = {.kinds = SIMFS_READ,
+                                 .at = 1,
+                                 .rc = WEIR_EFAILED,
+                                 .persistent = true};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    simfs_fail(w.disk, &busy);
+    for (int i = 0; i < 3; i++) assert_int_equal(use("homes"), WEIR_EBUSY);
+    assert_int_equal(w.errors, 1);
+    simfs_fail(w.disk, NULL);
+    assert_int_equal(use("homes"), 0);
+    assert_int_equal(w.warnings, 1); /* that it works again */
+
+    reopen();
+    w.errors = w.warnings = 0;
+    simfs_fail(w.disk, &broken);
+    for (int i = 0; i < 5; i++, simclock_pass(&w.time, 1000))
+        assert_int_equal(use("homes"), WEIR_EFAILED);
+    assert_int_equal(use("homes"), WEIR_EFAILED);
+    assert_int_equal(w.errors, 1);
+    simfs_fail(w.disk, NULL); /* the disk is mended */
+    simclock_pass(&w.time, 999);
+    assert_int_equal(use("homes"), WEIR_EFAILED);
+    simclock_pass(&w.time, 1);
+    assert_int_equal(use("homes"), 0);
+    assert_int_equal(w.warnings, 1);
+}
+
+static void a_strange_version_sticks(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_OPEN,
+                                .at = 1,
+                                .rc = WEIR_EVERSION,
+                                .persistent = true};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    simfs_fail(w.disk, &fault);
+    assert_int_equal(use("homes"), WEIR_EVERSION);
+    simfs_fail(w.disk, NULL);
+    simclock_pass(&w.time, 10000);
+    assert_int_equal(use("homes"), WEIR_EVERSION);
+    reopen();
+    assert_int_equal(use("homes"), 0);
+}
+
 static void leftover_folders_are_removed(void **state)
 {
     (void)state;
@@ -733,6 +794,8 @@ int main(void)
         TEST(must_exist_makes_nothing),
         TEST(two_namespaces_in_one_process),
         TEST(a_bad_hub_stays_alone),
+        TEST(an_error_at_first_use_does_not_stick),
+        TEST(a_strange_version_sticks),
         TEST(leftover_folders_are_removed),
         TEST(hubs_without_a_catalogue_are_not_thrown_away),
         TEST(an_old_catalogue_deletes_no_events),
