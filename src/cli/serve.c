@@ -15,6 +15,7 @@
 #include "cli/connection.h"
 #include "cli/exit.h"
 #include "cli/stop.h"
+#include "io/descriptors.h"
 #include "io/notify.h"
 #include "log/fs.h"
 
@@ -211,6 +212,7 @@ static int run_serve(const struct weir__command *self, int argc, char **argv)
 
     if (!s) return weir__exit_error(WEIR_ENOMEM, NULL, "serve");
     s->began_ns = weir__mono_ns();
+    weir__descriptors_raise(); /* before the logs of many hubs are opened */
     if (read_options(self, argc, argv, &s->o, &code)) code = serve(s);
     weir__wanted_fini(&s->wanted);
     free(s);

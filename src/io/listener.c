@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ struct weir__listener {
     struct weir__post opening, closing_post, again;
     struct weir__resident resident;
     atomic_uint open, handshakes;
+    atomic_uint descriptor_max;
     atomic_ullong accepted, refused;
     atomic_bool waiting; /* for a handshake to be over */
 
@@ -154,15 +156,26 @@ static void on_arrival(void *arg)
     weir__tcp_start(arg);
 }
 
+#define NO_DESCRIPTOR "no file descriptor is left: raise the limit (ulimit -n, LimitNOFILE=)"
+
+/* Why one cannot be let in; NULL: it can. */
+static const char *find_limit(const struct weir__listener *l, int fd)
+{
+    if (atomic_load(&l->open) >= l->options.connections_max)
+        return "there are as many connections as may be";
+    if ((unsigned)fd >= atomic_load(&l->descriptor_max)) return NO_DESCRIPTOR;
+    return NULL;
+}
+
 static void let_in(struct weir__listener *l, int fd, const struct sockaddr *from)
 {
     struct weir__loop *to = weir__loops_at(l->loops, l->next++ % weir__loops_count(l->loops));
-    bool full = atomic_load(&l->open) >= l->options.connections_max;
+    const char *why = find_limit(l, fd);
     struct weir__tcp *c = NULL;
 
-    if (!full) c = weir__tcp_new(to, fd, WEIR__TCP_HANDSHAKE, &l->options.limits);
+    if (!why) c = weir__tcp_new(to, fd, WEIR__TCP_HANDSHAKE, &l->options.limits);
     if (!c) {
-        refuse(l, fd, from, full ? "there are as many connections as may be" : "out of memory");
+        refuse(l, fd, from, why ? why : "out of memory");
         return;
     }
     c->listener = l;
@@ -192,9 +205,7 @@ static void turn_away(struct weir__listener *l, int ear)
 
     if (l->spare >= 0) close(l->spare);
     fd = accept4(ear, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
-    if (fd >= 0)
-        refuse(l, fd, (struct sockaddr *)&from,
-               "no file descriptor is left: raise the limit (ulimit -n, LimitNOFILE=)");
+    if (fd >= 0) refuse(l, fd, (struct sockaddr *)&from, NO_DESCRIPTOR);
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     pause_a_while(l);
 }
@@ -307,6 +318,11 @@ static int wait_for_answer(struct weir__listener *l, struct weir_error *err)
     return rc == 0 ? 0 : weir__fail(err, WEIR_EIO, "listening: %s", uv_strerror(rc));
 }
 
+void weir__listener_keep(struct weir__listener *l, unsigned descriptor_max)
+{
+    atomic_store(&l->descriptor_max, descriptor_max ? descriptor_max : UINT_MAX);
+}
+
 static struct weir__listener *new_listener(struct weir__loops *loops,
                                            const struct weir__listener_options *o)
 {
@@ -317,6 +333,7 @@ static struct weir__listener *new_listener(struct weir__loops *loops,
     if (!o->connections_max) l->options.connections_max = 16384;
     if (!o->handshakes_max) l->options.handshakes_max = 256;
     if (!o->backlog) l->options.backlog = 1024;
+    weir__listener_keep(l, o->descriptor_max);
     l->loops = loops;
     l->home = weir__loops_at(loops, 0);
     l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -3,6 +3,9 @@
  * Too many are answered, never piled up:
  *
  *     connections_max   the next one is accepted and closed at once
+ *     descriptor_max    likewise, when its descriptor has this number or a higher one. The kernel
+ *                       gives the lowest that is free, so those above are left to the files of this
+ *                       process, whatever listeners it has and whoever knocks
  *     handshakes_max    accepting waits; the kernel holds `backlog` of them, then drops
  *     no descriptors    one kept in reserve is used to accept and close one; then a pause of
  *                       WEIR__LISTENER_PAUSE_MS */
@@ -24,6 +27,7 @@ struct weir__listener_options {
     const char *address; /* "127.0.0.1:5672", "[::1]:5672", "localhost:0"; port 0: a free one */
     struct weir__tls_context *tls; /* NULL: plain */
     unsigned connections_max;      /* 16384 */
+    unsigned descriptor_max;       /* no limit */
     unsigned handshakes_max;       /* TLS: not agreed on yet, at once: 256 */
     int backlog;                   /* 1024 */
     struct weir__tcp_limits limits;
@@ -45,6 +49,9 @@ struct weir__listener_options {
  * WEIR_EEXIST, and the text names the process that holds it where that can be known. */
 int weir__listener_open(struct weir__listener **out, struct weir__loops *,
                         const struct weir__listener_options *, struct weir_error *);
+
+/* Changes descriptor_max, for those who come from now on. Any thread. */
+void weir__listener_keep(struct weir__listener *, unsigned descriptor_max);
 
 /* Stops accepting; connections that are there stay. Any thread, also twice. */
 void weir__listener_close(struct weir__listener *);

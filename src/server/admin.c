@@ -182,6 +182,7 @@ bool weir__admin_put_hub(struct weir__visit *v)
     int rc = weir__order_read(&order, weir__buf_bytes(&v->body), WEIR__ORDER_HUB, &err);
 
     if (rc == 0) rc = create_hub(ns, v->star[0], &order, &err);
+    if (rc == 0) weir__server_keep_descriptors(v->server);
     if (rc == WEIR_EEXIST && !weir__visit_only_new(v)) {
         status = 200;
         rc = agree_hub(ns, v->star[0], &order, &err);

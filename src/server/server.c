@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include "io/descriptors.h"
@@ -92,15 +93,34 @@ static int start_loops(struct weir__server *s, unsigned count, struct weir_error
     return 0;
 }
 
-/* Descriptors that connections may have; the others are for the logs, which need some to go on. */
-static unsigned connections_max(void)
+static int count_hub(const struct weir__catalog_hub *hub, void *user)
 {
-    uint64_t limit = weir__descriptors_raise();
-    uint64_t most = limit > (uint64_t)2 * WEIR__SERVER_DESCRIPTORS_KEPT
-                        ? limit - WEIR__SERVER_DESCRIPTORS_KEPT
-                        : limit / 2 + 1;
+    (void)hub;
+    (*(uint64_t *)user)++;
+    return 0;
+}
 
-    return most < WEIR__SERVER_CONNECTIONS_MAX ? (unsigned)most : WEIR__SERVER_CONNECTIONS_MAX;
+/* The first descriptor that no connection may have; from there on they are for the logs, which need
+ * some to go on. At most half of all. */
+static unsigned find_descriptor_max(struct weir__server *s)
+{
+    uint64_t limit = s->descriptors, hubs = 0, kept;
+
+    weir__namespace_hub_each(s->ns, count_hub, &hubs);
+    kept = WEIR__SERVER_DESCRIPTORS_HUB * hubs;
+    if (kept < WEIR__SERVER_DESCRIPTORS_KEPT) kept = WEIR__SERVER_DESCRIPTORS_KEPT;
+    if (limit == 0 || limit > INT_MAX) limit = INT_MAX;
+    return (unsigned)(limit - (kept < limit / 2 ? kept : limit / 2));
+}
+
+void weir__server_keep_descriptors(struct weir__server *s)
+{
+    struct weir__listener *all[] = {s->amqp, s->amqps, s->http, s->https};
+    unsigned max = find_descriptor_max(s);
+
+    if (!atomic_load(&s->ready)) return; /* start does it, when all ports are there */
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i]) weir__listener_keep(all[i], max);
 }
 
 static int listen_on(struct weir__server *s, struct weir__listener **out, const char *address,
@@ -109,7 +129,8 @@ static int listen_on(struct weir__server *s, struct weir__listener **out, const 
 {
     struct weir__listener_options options = {.address = address,
                                              .tls = tls,
-                                             .connections_max = connections_max(),
+                                             .connections_max = WEIR__SERVER_CONNECTIONS_MAX,
+                                             .descriptor_max = find_descriptor_max(s),
                                              .accepted = accepted,
                                              .mistaken = weir__mistake_tls,
                                              .failed = weir__mistake_failed,
@@ -133,6 +154,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     s->logger = o->logger;
     s->clock = weir__clock_system();
     s->trace = o->trace;
+    s->descriptors = weir__descriptors_raise();
     s->token_ms = o->token_ms ? o->token_ms : WEIR__SERVER_TOKEN_MS;
     weir__mutex_init(&s->lock);
     weir__cond_init(&s->changed);
@@ -148,6 +170,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     }
     weir__mistakes_prepare(s);
     atomic_store(&s->ready, true);
+    weir__server_keep_descriptors(s);
     *out = s;
     return 0;
 }

@@ -16,7 +16,8 @@
  *   WEIR__SERVER_BUSY_MS            a log that takes nothing in for so long: server-busy
  *   WEIR__SERVER_TOKEN_MS           a connection without a good token: closed
  *   WEIR__SERVER_CONNECTIONS_MAX    of one port: the next one is closed, and that is logged
- *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections: likewise
+ *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections, or more with many hubs: likewise. One
+ *                                   budget for all ports: idle strangers cannot take from the logs
  *   WEIR__SERVER_CLAIMS_MAX         audiences of a connection: the token is refused
  *   WEIR__SERVER_REPLIES_MAX        answers that a client does not fetch: its request is refused
  *   WEIR__SERVER_REPLY_BYTES_MAX    of these, in all: likewise; WEIR__SERVER_STRANGER_... before a
@@ -35,7 +36,8 @@
 #define WEIR__SERVER_RETRY_MS 20 /* between tries to give a busy log a batch, at the latest */
 #define WEIR__SERVER_TOKEN_MS 20000
 #define WEIR__SERVER_CONNECTIONS_MAX 16384
-#define WEIR__SERVER_DESCRIPTORS_KEPT 512
+#define WEIR__SERVER_DESCRIPTORS_KEPT 64
+#define WEIR__SERVER_DESCRIPTORS_HUB 4 /* for each hub */
 #define WEIR__SERVER_CLAIMS_MAX 2048
 #define WEIR__SERVER_REPLIES_MAX 32
 #define WEIR__SERVER_REPLY_BYTES_MAX ((size_t)256 << 10)

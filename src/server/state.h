@@ -271,6 +271,7 @@ struct weir__server {
     struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
     uint32_t token_ms;
+    uint64_t descriptors;                       /* that this process may have open */
     char to_browser[WEIR__SERVER_ANSWER_BYTES]; /* which came to the wrong port */
     char to_browser_tls[WEIR__SERVER_ANSWER_BYTES];
     atomic_bool ready; /* everything above is as it stays */
@@ -285,6 +286,9 @@ struct weir__server {
     uint32_t connections, visits;
     uint32_t loops_stopping;
 };
+
+/* server.c: leaves descriptors to the logs of all hubs there are; when there are more of them. */
+void weir__server_keep_descriptors(struct weir__server *);
 
 /* mistake.c: what is sent to somebody who speaks something else, and logged. prepare comes when
  * every port is known. */

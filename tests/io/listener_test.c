@@ -176,6 +176,41 @@ static void survives_without_descriptors(void **state)
     echo_stop(&e);
 }
 
+/* The highest descriptors are never a connection's, whichever of the listeners it came by. */
+static void leaves_descriptors_to_files(void **state)
+{
+    struct echo e[2] = {{.room_max = 0}, {.room_max = 0}};
+    int fd[5], first;
+    char byte = 'd';
+
+    (void)state;
+    for (int i = 0; i < 2; i++) echo_start(&e[i], (struct weir__listener_options){0});
+    first = dup(0);
+    close(first);
+    for (int i = 0; i < 2; i++) weir__listener_keep(e[i].listener, (unsigned)first + 6);
+    for (int i = 0; i < 3; i++) { /* the client's and the server's */
+        fd[i] = echo_client(&e[i % 2]);
+        echo_wait(&e[i % 2], (unsigned)i / 2 + 1, 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        fd[3] = echo_client(&e[i]);
+        assert_true(client_receive(fd[3], &byte, 1) <= 0);
+        close(fd[3]);
+        assert_int_equal(weir__listener_counts(e[i].listener).refused, 1);
+        weir__mutex_lock(&e[i].lock);
+        assert_non_null(strstr(e[i].failed.text, "no file descriptor is left"));
+        weir__mutex_unlock(&e[i].lock);
+    }
+    weir__listener_keep(e[1].listener, 0);
+    fd[4] = echo_client(&e[1]);
+    client_send(fd[4], &byte, 1);
+    assert_int_equal(client_receive(fd[4], &byte, 1), 1);
+    for (int i = 0; i < 3; i++) close(fd[i]);
+    close(fd[4]);
+    for (int i = 0; i < 2; i++) echo_wait(&e[i], 2, 2);
+    for (int i = 0; i < 2; i++) echo_stop(&e[i]);
+}
+
 static void names_who_holds_the_port(void **state)
 {
     struct echo e = {.room_max = 0};
@@ -319,6 +354,7 @@ int main(void)
         cmocka_unit_test(has_a_maximum),
         cmocka_unit_test(refuses_whom_nobody_wants),
         cmocka_unit_test(survives_without_descriptors),
+        cmocka_unit_test(leaves_descriptors_to_files),
         cmocka_unit_test(names_who_holds_the_port),
         cmocka_unit_test(a_port_can_be_used_again),
         cmocka_unit_test(closed_it_keeps_its_connections),
