@@ -159,6 +159,7 @@ static int decode(const struct copy *copy, struct weir__control *c, struct weir_
     int rc = weir__control_resize(c, weir__load32(at + 12), err);
 
     if (rc != 0) return rc;
+    if (c->hub_id == 0) c->hub_id = weir__load64(at + 16);
     if (weir__load64(at + 16) != c->hub_id)
         return weir__fail(err, WEIR_EINVAL, "control file is of another hub");
     c->version = copy->version;

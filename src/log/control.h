@@ -56,7 +56,7 @@ struct weir__control {
 int weir__control_resize(struct weir__control *, uint32_t partitions, struct weir_error *);
 void weir__control_fini(struct weir__control *);
 
-/* Reads the newer good copy into *c, whose hub_id is set by the caller. A bad copy beside a good one
+/* Reads the newer good copy into *c, whose hub_id is set by the caller, 0: any. A bad copy beside a good one
  * is survived; *out_bad_copies counts. WEIR_EVERSION: of another format version. WEIR_EINVAL: made
  * for another hub. */
 int weir__control_read(struct weir__file *, struct weir__control *, int *out_bad_copies,

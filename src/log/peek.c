@@ -13,43 +13,16 @@
 #include "log/state.h"
 
 #define CONTROL_NAME "control"
-#define CONTROL_MAGIC 0x4c544357u /* and where its fields are: control.c */
-#define PARTITIONS_AT 12u
-#define HUB_ID_AT 16u
-#define CONTROL_HEAD_BYTES 24u
-#define CONTROL_BLOCKS_MAX 8u /* of a copy with the most partitions */
-
-/* Finds a copy that says which hub it is of and how many partitions it has, unproven. */
-static bool guess(struct weir__file *f, uint32_t block, struct weir__control *out)
-{
-    uint8_t head[CONTROL_HEAD_BYTES];
-    size_t got = 0;
-
-    if (f->ops->read(f, head, sizeof head, (uint64_t)block * WEIR__FS_BLOCK, &got, NULL) != 0 ||
-        got < sizeof head || weir__load32(head) != CONTROL_MAGIC)
-        return false;
-    out->partitions = weir__load32(head + PARTITIONS_AT);
-    out->hub_id = weir__load64(head + HUB_ID_AT);
-    return out->partitions > 0 && out->partitions <= WEIR__LOG_PARTITIONS_MAX;
-}
 
 /* 0: a good copy was read. WEIR_ENOTFOUND: there is none. */
 static int read_control(struct weir__file *f, struct weir__log_peek *out)
 {
     struct weir__control c = {0};
-    int rc = WEIR_ENOTFOUND, bad;
+    int bad, rc = weir__control_read(f, &c, &bad, NULL);
 
-    for (uint32_t block = 0; rc != 0 && block <= CONTROL_BLOCKS_MAX; block++) {
-        if (!guess(f, block, &c)) continue;
-        c.heads = calloc(c.partitions, sizeof *c.heads);
-        if (!c.heads) return WEIR_ENOMEM;
-        rc = weir__control_read(f, &c, &bad, NULL);
-        free(c.heads);
-        if (rc == WEIR_ENOMEM) return rc;
-    }
-    if (rc != 0) return WEIR_ENOTFOUND;
-    *out = (struct weir__log_peek){c.hub_id, c.partitions, c.epoch > 0};
-    return 0;
+    if (rc == 0) *out = (struct weir__log_peek){c.hub_id, c.partitions, c.epoch > 0};
+    weir__control_fini(&c);
+    return rc == 0 || rc == WEIR_ENOMEM ? rc : WEIR_ENOTFOUND;
 }
 
 /* Whether bytes of a file are all zeros; not when they cannot be read. */
