@@ -7,7 +7,7 @@
 #include "hub/state.h"
 #include "log/pool.h"
 
-#define OPENING_HELPERS 3  /* threads beside the caller's that open the hubs of a folder */
+#define OPENING_HELPERS 7  /* threads beside the caller's that open the hubs of a folder */
 #define ERROR_KEPT_MS 1000 /* how long a hub that could not be opened is not tried again */
 #define BATCH_ROOM_BYTES (64u << 10) /* what the log may need beyond the sender's message */
 

@@ -31,7 +31,7 @@
 #define WEIR__LOG_REST_MS 60000  /* and at one that is not, when nothing is due earlier */
 #define WEIR__LOG_IDLE_MS 5000   /* a log that was not written to for so long gives memory back */
 
-#define WEIR__LOG_QUEUE_FIRST 64u /* places of the queue when nothing was taken in yet */
+#define WEIR__LOG_QUEUE_FIRST 16u /* places of the queue when nothing was taken in yet */
 #define WEIR__WATCH_WORDS (WEIR__LOG_PARTITIONS_MAX / 64)
 
 /* What a thread in weir__log_append_wait waits for; on its stack. */
