@@ -7,6 +7,8 @@
 
 #include "server/state.h"
 
+#define DUTIES_PER_TURN 128 /* of one connection with news; then the loop's others have theirs */
+
 void weir__duty_start(struct weir__duty *d, struct weir__connection *c, struct weir__amqp_link *l,
                       const struct weir__duty_calls *calls)
 {
@@ -99,7 +101,7 @@ void weir__duty_take_ready(struct weir__connection *c)
 {
     struct weir__duty *d;
 
-    for (;;) {
+    for (int i = 0; i < DUTIES_PER_TURN; i++) {
         weir__mutex_lock(&c->lock);
         d = c->ready;
         if (d) {
@@ -111,6 +113,7 @@ void weir__duty_take_ready(struct weir__connection *c)
         if (!d) return;
         weir__duty_pump(d);
     }
+    weir__loop_defer(c->loop, &c->visit); /* the rest when the loop's others had their turn */
 }
 
 static bool is_symbol(const struct weir__amqp_value *v, const char *name)
