@@ -205,6 +205,16 @@ static void count_flush(struct weir__log_stats *stats, int64_t took_ns)
     stats->flush_buckets[bucket]++;
 }
 
+/* Once: everything works, and is slower than the disk could be. */
+static void tell_not_direct(struct weir__log *log)
+{
+    log->told_not_direct = true;
+    weir__log_line(&log->o.logger, WEIR__WARN, "log",
+                   "direct=refused dir=%s: the file system refuses direct transfers; its segments "
+                   "go through the page cache",
+                   log->dir);
+}
+
 static int write_group(struct weir__log *log, uint64_t from, uint64_t to, bool *out_written,
                        struct weir_error *err)
 {
@@ -222,6 +232,7 @@ static int write_group(struct weir__log *log, uint64_t from, uint64_t to, bool *
     took_ns = weir__mono_ns() - began_ns;
     weir__mutex_lock(&log->lock);
     log->written_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    if (seg->file->not_direct && !log->told_not_direct) tell_not_direct(log);
     if (!log->o.sync_ms) {
         log->stats.syncs++;
         count_flush(&log->stats, took_ns);

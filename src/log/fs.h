@@ -8,6 +8,8 @@
 #ifndef WEIR_LOG_FS_H
 #define WEIR_LOG_FS_H
 
+#include <stdbool.h>
+
 #include "base/bytes.h"
 #include "base/error.h"
 
@@ -84,6 +86,8 @@ struct weir__fs {
 
 struct weir__file {
     const struct weir__file_ops *ops;
+    bool not_direct; /* WEIR__FS_DIRECT was asked for and granted, and then a transfer was refused:
+                        from there on it goes through the page cache */
 };
 
 /* The machine's own file system. Lives for ever, has no state. */

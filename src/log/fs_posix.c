@@ -5,7 +5,9 @@
  * hold other people's events.
  *
  * Direct handles are opened plainly and switched over afterwards: a file system that cannot would
- * otherwise refuse the open after it had made the file. */
+ * otherwise refuse the open after it had made the file. One that lets the handle be switched and
+ * then refuses the transfer (EINVAL: larger blocks, a network, a layer that only says so then) gets
+ * the same transfer once more without. */
 #define _GNU_SOURCE
 #include "log/fs.h"
 
@@ -47,6 +49,24 @@ static int fail_call(struct weir_error *err, int errnum, const char *call, const
     return weir__wrap(err, code, "%s", path);
 }
 
+/* Whether a transfer that failed may work on a handle that is direct no longer. */
+static bool leave_direct(struct posix_file *f, int errnum)
+{
+#ifdef O_DIRECT
+    int flags;
+
+    if (errnum != EINVAL || !f->direct) return false;
+    flags = fcntl(f->fd, F_GETFL);
+    if (flags < 0 || fcntl(f->fd, F_SETFL, flags & ~O_DIRECT) != 0) return false;
+    f->direct = false;
+    f->base.not_direct = true;
+    return true;
+#else
+    (void)f, (void)errnum;
+    return false;
+#endif
+}
+
 /* ---- one file ---- */
 
 static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at, size_t *out_len,
@@ -58,7 +78,7 @@ static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at,
     while (done < len) {
         ssize_t n = pread(f->fd, (char *)to + done, len - done, (off_t)(at + done));
 
-        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EINTR || leave_direct(f, errno))) continue;
         if (n < 0) return fail_call(err, errno, "pread", f->path);
         done += (size_t)n;
         /* A direct read that ends inside a block has met the end of the file, and the next one
@@ -96,7 +116,7 @@ static int write_file(struct weir__file *file, const struct weir__bytes *bytes, 
     for (int done = skip_parts(parts, count, 0); done < count;) {
         ssize_t n = pwritev(f->fd, parts + done, count - done, (off_t)at);
 
-        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EINTR || leave_direct(f, errno))) continue;
         if (n == 0) return fail_call(err, EIO, "pwritev wrote nothing", f->path);
         if (n < 0) return fail_call(err, errno, "pwritev", f->path);
         at += (uint64_t)n;

@@ -92,6 +92,7 @@ struct weir__log {
     struct weir__pool_job flush; /* commits for those who do not wait, and all completions */
     struct weir__pool_member upkeep; /* what time brings */
     bool own_pool, closing;
+    bool told_not_direct;
     bool resting; /* the keeper will not look within WEIR__LOG_STEP_MS, unless it is asked to */
     bool leading;
     int room_waiters;    /* threads waiting on room, */
