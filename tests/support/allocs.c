@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 static _Thread_local uint64_t counted, fail_at;
 static _Thread_local int paused = 1;
@@ -15,6 +16,9 @@ void *__real_aligned_alloc(size_t align, size_t len);
 int __real_posix_memalign(void **out, size_t align, size_t len);
 char *__real_strdup(const char *text);
 
+void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
+
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
 void *__wrap_malloc(size_t len);
 void *__wrap_calloc(size_t count, size_t len);
 void *__wrap_realloc(void *p, size_t len);
@@ -86,4 +90,11 @@ int __wrap_posix_memalign(void **out, size_t align, size_t len)
 char *__wrap_strdup(const char *text)
 {
     return strikes() ? NULL : __real_strdup(text);
+}
+
+/* Of memory only: a file that is mapped is no allocation. */
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+    if (fd == -1 && strikes()) return MAP_FAILED;
+    return __real_mmap(at, len, prot, flags, fd, offset);
 }
