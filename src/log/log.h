@@ -169,9 +169,24 @@ struct weir__log_stats {
      * microseconds and more than the bucket before says; the last has all that took longer. */
     uint64_t flush_buckets[WEIR__LOG_FLUSH_BUCKETS];
     uint64_t flush_ns;
+
+    /* What is kept now. */
+    uint64_t stored_bytes;      /* of batches, as retain_bytes counts them */
+    uint64_t disk_bytes;        /* that the files take */
+    uint64_t disk_bytes_max;    /* the most they may take; 0: there is no limit */
+    int64_t begin_time_ms;      /* enqueued time of the oldest event; 0: there is none */
+    uint64_t next_expiry_bytes; /* stored bytes that go with the next expiry */
+    int64_t next_expiry_ms;     /* in how many ms, by age; -1: nothing is to go */
 };
 
 void weir__log_stats(struct weir__log *, struct weir__log_stats *out);
+
+/* Changes what is kept, from the next step on: as in the options, 0 ms is 7 days. */
+void weir__log_set_retention(struct weir__log *, int64_t retain_ms, uint64_t retain_bytes);
+
+/* Gives the log more partitions, empty ones behind those it has, durably. It goes on meanwhile. A
+ * number that it has already is no error. */
+int weir__log_grow(struct weir__log *, uint32_t partitions, struct weir_error *);
 
 /* 0, or the error that stopped the log for good: it takes nothing in until it is opened anew. What
  * was durable before is still served. */
