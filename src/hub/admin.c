@@ -3,6 +3,7 @@
  *   create   folder and log, durable > catalogue, durable > known to users
  *   delete   catalogue, durable, with its id among the deleted > unknown to users, receivers told >
  *            (last use) files removed
+ *   update   log grown, durable > catalogue, durable > known to users and to the log
  *   adopt    catalogue, durable > known to users; the folder is there
  *
  * A crash between two steps leaves a folder that was never used, or one that the catalogue calls
@@ -121,6 +122,72 @@ int weir__namespace_hub_create(struct weir__namespace *ns, const struct weir__hu
         weir__hub_free(hub);
     weir__change_end(ns, &next);
     return rc != 0 ? weir__wrap(err, rc, "creating hub '%.64s'", config->name) : 0;
+}
+
+/* ---- changing ---- */
+
+static int check_changes(const struct weir__catalog_hub *row, const struct weir__hub_changes *c,
+                         struct weir_error *err)
+{
+    if (!(c->given & WEIR__HUB_PARTITIONS)) return 0;
+    if (c->partitions > WEIR__LOG_PARTITIONS_MAX)
+        return weir__fail(err, WEIR_EINVAL, "a hub has 1 to %u partitions, not %u",
+                          WEIR__LOG_PARTITIONS_MAX, c->partitions);
+    if (c->partitions < row->partitions)
+        return weir__fail(err, WEIR_EINVAL,
+                          "it has %u partitions, which cannot become %u: they can only become more",
+                          row->partitions, c->partitions);
+    return 0;
+}
+
+/* The log first: one with partitions that the catalogue does not know can be opened, and a catalogue
+ * with partitions that the log does not have would promise too much. */
+static int grow_log(struct weir__hub *hub, uint32_t partitions, struct weir_error *err)
+{
+    int rc = weir__hub_open_log(hub, err);
+
+    return rc == 0 ? weir__log_grow(hub->log, partitions, err) : rc;
+}
+
+static void apply_row(struct weir__catalog_hub *row, const struct weir__hub_changes *c)
+{
+    if (c->given & WEIR__HUB_PARTITIONS) row->partitions = c->partitions;
+    if (c->given & WEIR__HUB_RETAIN_MS) row->retain_ms = c->retain_ms;
+    if (c->given & WEIR__HUB_RETAIN_BYTES) row->retain_bytes = c->retain_bytes;
+}
+
+static int update(struct weir__namespace *ns, struct weir__catalog *next, struct weir__hub *hub,
+                  const struct weir__hub_changes *c, struct weir_error *err)
+{
+    struct weir__catalog_hub *row = weir__catalog_hub(next, hub->name), now;
+    bool grows = c->given & WEIR__HUB_PARTITIONS && c->partitions > row->partitions;
+    int rc = check_changes(row, c, err);
+
+    if (rc == 0 && grows) rc = grow_log(hub, c->partitions, err);
+    if (rc != 0) return rc;
+    apply_row(row, c);
+    now = *row;
+    rc = weir__change_save(ns, next, err);
+    if (rc != 0) return rc;
+    atomic_store_explicit(&hub->partitions, now.partitions, memory_order_release);
+    if (hub->log) weir__log_set_retention(hub->log, now.retain_ms, now.retain_bytes);
+    return 0;
+}
+
+int weir__namespace_hub_update(struct weir__namespace *ns, const char *name,
+                               const struct weir__hub_changes *changes, struct weir_error *err)
+{
+    struct weir__catalog next;
+    struct weir__hub *hub;
+    int rc = weir__change_begin(ns, &next, err);
+
+    if (rc != 0) return rc;
+    weir__mutex_lock(&ns->lock);
+    hub = weir__namespace_find(ns, name); /* it stays: nothing is deleted under `change` */
+    weir__mutex_unlock(&ns->lock);
+    rc = hub ? update(ns, &next, hub, changes, err) : weir__hub_not_found(name, err);
+    weir__change_end(ns, &next);
+    return rc != 0 ? weir__wrap(err, rc, "changing hub '%.64s'", name) : 0;
 }
 
 /* ---- orphans ---- */

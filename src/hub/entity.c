@@ -48,7 +48,7 @@ int weir__hub_new(struct weir__hub **out, struct weir__namespace *ns,
     if (!hub) return weir__fail(err, WEIR_ENOMEM, "out of memory for a hub");
     hub->ns = ns;
     hub->id = from->id;
-    hub->partitions = from->partitions;
+    atomic_init(&hub->partitions, from->partitions);
     hub->created_ms = from->created_ms;
     hub->producer_next = hub->producer_limit = from->producers + 1;
     memcpy(hub->name, from->name, sizeof hub->name);
@@ -196,6 +196,13 @@ static int make_pool(struct weir__namespace *ns, struct weir_error *err)
 {
     if (ns->pool || ns->options.no_threads) return 0;
     return weir__log_pool_new(&ns->pool, WEIR__LOG_POOL_FLUSHERS, err);
+}
+
+int weir__hub_open_log(struct weir__hub *hub, struct weir_error *err)
+{
+    int rc = hub->log ? 0 : make_pool(hub->ns, err);
+
+    return rc == 0 && !hub->log ? open_log(hub, err) : rc;
 }
 
 /* Opens the log of the hub of this name, unless somebody was faster or it is gone. */

@@ -9,7 +9,7 @@ const char *weir__hub_name(const struct weir__hub *hub)
 
 uint32_t weir__hub_partitions(const struct weir__hub *hub)
 {
-    return hub->partitions;
+    return atomic_load_explicit(&hub->partitions, memory_order_acquire);
 }
 
 int64_t weir__hub_created_ms(const struct weir__hub *hub)
@@ -25,25 +25,29 @@ size_t weir__hub_batch_bytes_max(const struct weir__hub *hub)
 /* Whether the hub is there and has this partition, in Azure's words. */
 static int check_partition(const struct weir__hub *hub, uint32_t partition, struct weir_error *err)
 {
+    uint32_t partitions = weir__hub_partitions(hub);
+
     if (atomic_load_explicit(&hub->gone, memory_order_acquire))
         return weir__hub_not_found(hub->name, err);
-    if (partition >= hub->partitions)
+    if (partition >= partitions)
         return weir__fail(err, WEIR_EINVAL,
                           "The specified partition is invalid for an EventHub partition sender or "
                           "receiver. It should be between 0 and %u.",
-                          hub->partitions - 1);
+                          partitions - 1);
     return 0;
 }
 
 int weir__hub_route(struct weir__hub *hub, const struct weir__batch *batch, uint32_t wanted,
                     uint32_t *out_partition, struct weir_error *err)
 {
+    uint32_t partitions = weir__hub_partitions(hub);
+
     if (wanted != WEIR__PARTITION_ANY)
         *out_partition = wanted;
     else if (batch->key.at)
-        *out_partition = weir__route_key(batch->key, hub->partitions);
+        *out_partition = weir__route_key(batch->key, partitions);
     else
-        *out_partition = weir__route_next(&hub->turn, hub->partitions);
+        *out_partition = weir__route_next(&hub->turn, partitions);
     return check_partition(hub, *out_partition, err);
 }
 

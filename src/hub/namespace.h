@@ -93,6 +93,25 @@ struct weir__hub_config {
 int weir__namespace_hub_create(struct weir__namespace *, const struct weir__hub_config *,
                                struct weir_error *);
 
+enum weir__hub_member {
+    WEIR__HUB_PARTITIONS = 1,
+    WEIR__HUB_RETAIN_MS = 2,
+    WEIR__HUB_RETAIN_BYTES = 4
+};
+
+struct weir__hub_changes {
+    unsigned given;        /* a set of the above; the others stay as they are */
+    uint32_t partitions;   /* as many as there are, or more */
+    int64_t retain_ms;     /* as above */
+    uint64_t retain_bytes; /* as above */
+};
+
+/* Changes a hub in use, and at once: what is kept, from the log's next step on; how many partitions
+ * there are, for the next event. Events that are there stay where they are, so those of a key may
+ * then be in two partitions. WEIR_EINVAL: less partitions than there are, or too many. */
+int weir__namespace_hub_update(struct weir__namespace *, const char *name,
+                               const struct weir__hub_changes *, struct weir_error *);
+
 /* A folder hub-<id> that may have events and that no hub owns: the catalogue was lost or is an old
  * one. */
 struct weir__orphan {
@@ -103,6 +122,10 @@ struct weir__orphan {
 /* As of the opening, less those that were adopted. fn is called under a lock, as below. */
 typedef int (*weir__namespace_orphan_fn)(const struct weir__orphan *, void *user);
 int weir__namespace_orphan_each(struct weir__namespace *, weir__namespace_orphan_fn, void *user);
+
+/* The same of a folder that is not open: for inspecting. Changes nothing. */
+int weir__namespace_find_orphans(struct weir__fs *, const char *dir, const struct weir__catalog *,
+                                 weir__namespace_orphan_fn, void *user, struct weir_error *);
 
 /* Makes a hub of an orphan, with $Default as its one group and no rules. Events are kept for ever,
  * so that none goes before somebody has decided. WEIR_ENOTFOUND: there is no such orphan.

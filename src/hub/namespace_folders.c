@@ -54,20 +54,20 @@ static int note_folder(const char *name, void *user)
     return 0;
 }
 
-static int list_strangers(struct weir__namespace *ns, struct strangers *out, struct weir_error *err)
+static int list_strangers(struct weir__fs *fs, const char *dir, const struct weir__catalog *catalog,
+                          struct strangers *out, struct weir_error *err)
 {
-    struct weir__fs *fs = ns->options.fs;
     int rc;
 
-    *out = (struct strangers){.catalog = &ns->catalog};
-    rc = fs->ops->list(fs, ns->store.dir, note_folder, out, err);
+    *out = (struct strangers){.catalog = catalog};
+    rc = fs->ops->list(fs, dir, note_folder, out, err);
     return rc == WEIR_ENOMEM ? weir__fail(err, rc, "out of memory for a list of folders") : rc;
 }
 
 int weir__folders_any(struct weir__namespace *ns, bool *out, struct weir_error *err)
 {
     struct strangers s;
-    int rc = list_strangers(ns, &s, err);
+    int rc = list_strangers(ns->options.fs, ns->store.dir, &ns->catalog, &s, err);
 
     *out = s.count > 0;
     free(s.ids);
@@ -123,16 +123,40 @@ static int note_orphan(struct weir__namespace *ns, const struct weir__orphan *or
     return 0;
 }
 
-int weir__folders_peek(struct weir__namespace *ns, uint64_t id, struct weir__orphan *out,
-                       bool *out_used, struct weir_error *err)
+static int peek(struct weir__fs *fs, const char *dir, uint64_t id, struct weir__orphan *out,
+                bool *out_used, struct weir_error *err)
 {
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log_peek seen = {0};
-    int rc = weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, err);
+    int rc = weir__namespace_hub_dir(dir, id, path, sizeof path, err);
 
-    if (rc == 0) rc = weir__log_peek(ns->options.fs, path, &seen, err);
+    if (rc == 0) rc = weir__log_peek(fs, path, &seen, err);
     *out = (struct weir__orphan){id, seen.hub_id == id ? seen.partitions : 0};
     *out_used = rc != 0 || seen.used;
+    return rc;
+}
+
+int weir__folders_peek(struct weir__namespace *ns, uint64_t id, struct weir__orphan *out,
+                       bool *out_used, struct weir_error *err)
+{
+    return peek(ns->options.fs, ns->store.dir, id, out, out_used, err);
+}
+
+int weir__namespace_find_orphans(struct weir__fs *fs, const char *dir,
+                                 const struct weir__catalog *catalog, weir__namespace_orphan_fn fn,
+                                 void *user, struct weir_error *err)
+{
+    struct weir__orphan orphan;
+    struct strangers s;
+    bool used;
+    int rc = list_strangers(fs, dir, catalog, &s, err);
+
+    for (size_t i = 0; rc == 0 && i < s.count; i++) {
+        if (weir__catalog_is_removed(catalog, s.ids[i])) continue;
+        rc = peek(fs, dir, s.ids[i], &orphan, &used, err);
+        if (rc != WEIR_ENOMEM && rc != WEIR_ETOOBIG) rc = used ? fn(&orphan, user) : 0;
+    }
+    free(s.ids);
     return rc;
 }
 
@@ -176,7 +200,7 @@ static void forget_gone(struct weir__namespace *ns, const struct strangers *s)
 int weir__folders_settle(struct weir__namespace *ns, struct weir_error *err)
 {
     struct strangers s;
-    int rc = list_strangers(ns, &s, err);
+    int rc = list_strangers(ns->options.fs, ns->store.dir, &ns->catalog, &s, err);
 
     if (rc == 0 && s.id_max >= ns->catalog.next_hub_id) ns->catalog.next_hub_id = s.id_max + 1;
     if (rc == 0) forget_gone(ns, &s);

@@ -77,7 +77,8 @@ static void end(struct weir__receiver *r, const struct weir_error *why)
 void weir__group_dismiss(struct weir__hub *hub, struct weir__group *group,
                          const struct weir_error *why)
 {
-    for (uint32_t i = 0; group->places && i < hub->partitions; i++) {
+    (void)hub;
+    for (uint32_t i = 0; i < group->place_count; i++) {
         struct weir__epoch_place *place = &group->places[i];
         while (place->count > 0) end((struct weir__receiver *)place->member[--place->count], why);
     }
@@ -93,19 +94,37 @@ void weir__receiver_cancel(struct weir__receiver *r)
 
 /* ---- attaching ---- */
 
+/* One place for each partition, also when there have become more of them: those who sit in a place
+ * move with it. Call under the hub's lock. */
+static int make_places(struct weir__group *g, uint32_t count, struct weir_error *err)
+{
+    struct weir__epoch_place *places = calloc(count, sizeof *places);
+
+    if (!places) return weir__fail(err, WEIR_ENOMEM, "out of memory for a group's places");
+    for (uint32_t i = 0; i < g->place_count; i++) {
+        places[i] = g->places[i];
+        for (uint32_t k = 0; k < places[i].count; k++)
+            ((struct weir__receiver *)places[i].member[k])->place = &places[i];
+    }
+    free(g->places);
+    g->places = places;
+    g->place_count = count;
+    return 0;
+}
+
 /* The place of a group and partition; call under the hub's lock. */
 static int find_place(struct weir__hub *hub, const char *group, uint32_t partition,
                       struct weir__epoch_place **out, struct weir_error *err)
 {
     struct weir__group *g = hub->groups;
+    int rc;
 
     if (atomic_load(&hub->gone)) return weir__hub_not_found(hub->name, err);
     while (g && !weir__name_equal(g->name, group)) g = g->next;
     if (!g) return weir__hub_not_found(group, err);
-    if (!g->places) g->places = calloc(hub->partitions, sizeof *g->places);
-    if (!g->places) return weir__fail(err, WEIR_ENOMEM, "out of memory for a group's places");
-    *out = &g->places[partition];
-    return 0;
+    rc = partition < g->place_count ? 0 : make_places(g, weir__hub_partitions(hub), err);
+    if (rc == 0) *out = &g->places[partition];
+    return rc;
 }
 
 /* Takes the place, and tells those who lose theirs. */

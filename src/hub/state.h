@@ -18,7 +18,8 @@
 /* A consumer group of a hub that is in use. */
 struct weir__group {
     struct weir__group *next;         /* hub lock */
-    struct weir__epoch_place *places; /* one per partition, made for the first receiver; hub lock */
+    struct weir__epoch_place *places; /* made for the first receiver; hub lock */
+    uint32_t place_count;             /* one per partition, as far as receivers came; hub lock */
     char name[WEIR__GROUP_NAME_MAX + 1];
 };
 
@@ -27,7 +28,7 @@ struct weir__hub {
     struct weir__hub *next; /* written under both locks of ns, read under either */
     uint64_t id;
     char name[WEIR__HUB_NAME_MAX + 1];
-    uint32_t partitions;
+    atomic_uint partitions; /* grows under ns change, after its log has grown */
     int64_t created_ms;
 
     uint32_t users;         /* ns lock */
@@ -118,6 +119,9 @@ void weir__hub_free(struct weir__hub *);
 int weir__hub_log_options(struct weir__namespace *, const struct weir__catalog_hub *,
                           char path[WEIR__HUB_PATH_BYTES], struct weir__log_options *out,
                           struct weir_error *);
+
+/* Opens its log when it is not; call under `change`. */
+int weir__hub_open_log(struct weir__hub *, struct weir_error *);
 
 /* One more use of a hub that is in use already. */
 void weir__hub_retain(struct weir__hub *);

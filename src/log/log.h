@@ -184,10 +184,6 @@ void weir__log_stats(struct weir__log *, struct weir__log_stats *out);
 /* Changes what is kept, from the next step on: as in the options, 0 ms is 7 days. */
 void weir__log_set_retention(struct weir__log *, int64_t retain_ms, uint64_t retain_bytes);
 
-/* Gives the log more partitions, empty ones behind those it has, durably. It goes on meanwhile. A
- * number that it has already is no error. */
-int weir__log_grow(struct weir__log *, uint32_t partitions, struct weir_error *);
-
 /* 0, or the error that stopped the log for good: it takes nothing in until it is opened anew. What
  * was durable before is still served. */
 int weir__log_state(struct weir__log *, struct weir_error *);
@@ -253,8 +249,9 @@ void weir__log_unwatch(struct weir__log *, struct weir__log_watch *);
 
 /* ---- keeping ---- */
 
-/* More partitions, durably; the events that are there stay where they are. WEIR_EINVAL: they would
- * become fewer, or more than there can be. */
+/* Gives the log more partitions, empty ones behind those it has, durably. It goes on meanwhile, and
+ * the events that are there stay where they are. As many as it has is no error. WEIR_EINVAL: they
+ * would become fewer, or more than there can be. */
 int weir__log_grow(struct weir__log *, uint32_t partitions, struct weir_error *);
 
 /* Rolls by age, prepares the next segment, marks the end of an idle log, applies retention. The

@@ -54,13 +54,6 @@ void weir__log_set_retention(struct weir__log *log, int64_t retain_ms, uint64_t 
     weir__mutex_unlock(&log->lock);
 }
 
-int weir__log_grow(struct weir__log *log, uint32_t partitions, struct weir_error *err)
-{
-    if (partitions <= log->o.partitions) return 0;
-    return weir__fail(err, WEIR_ENOTSUP, "%u partitions cannot become %u: not in this release",
-                      log->o.partitions, partitions);
-}
-
 int weir__log_state(struct weir__log *log, struct weir_error *err)
 {
     int rc;

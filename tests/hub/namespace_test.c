@@ -515,7 +515,7 @@ static void hubs_without_a_catalogue_are_not_thrown_away(void **state)
     assert_true(has_folder(1));
 }
 
-/* ---- orphans ---- */
+/* ---- orphans and updates ---- */
 
 static void publish_to(const char *name, const char *text)
 {
@@ -698,6 +698,134 @@ static void deleted_ids_are_forgotten(void **state)
     assert_int_equal(count_hubs(w.ns), 0);
 }
 
+static uint32_t partitions_of(const char *name)
+{
+    struct weir__catalog_hub row = {0};
+
+    assert_int_equal(weir__namespace_hub_show(w.ns, name, copy_row, &row, &w.err), 0);
+    return row.partitions;
+}
+
+/* What is given changes, the rest stays, and both are there after a reopen. */
+static void updates_are_durable(void **state)
+{
+    struct weir__hub_changes changes = {.retain_ms = 5000, .retain_bytes = 77, .partitions = 9};
+    struct weir__catalog_hub row;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 2), 0);
+    assert_int_equal(weir__namespace_hub_update(w.ns, "none", &changes, &w.err), WEIR_ENOTFOUND);
+    assert_int_equal(weir__namespace_hub_update(w.ns, "homes", &changes, &w.err), 0);
+    for (unsigned given = 1; given < 4; given++) {
+        changes.given =
+            (given & 1 ? WEIR__HUB_RETAIN_MS : 0u) | (given & 2 ? WEIR__HUB_RETAIN_BYTES : 0u);
+        changes.retain_ms++;
+        changes.retain_bytes++;
+        assert_int_equal(weir__namespace_hub_update(w.ns, "HOMES", &changes, &w.err), 0);
+        if (given == 3) reopen();
+        assert_int_equal(weir__namespace_hub_show(w.ns, "homes", copy_row, &row, &w.err), 0);
+        assert_int_equal(row.retain_ms, given == 2 ? 5001 : changes.retain_ms);
+        assert_int_equal(row.retain_bytes, given == 1 ? 0 : changes.retain_bytes);
+        assert_int_equal(row.partitions, 2);
+    }
+}
+
+static uint64_t begin_of(const char *name)
+{
+    struct weir__partition_properties p;
+    struct weir__hub *hub;
+
+    assert_int_equal(weir__namespace_use(w.ns, name, &hub, &w.err), 0);
+    assert_int_equal(weir__hub_partition_properties(hub, 0, &p, &w.err), 0);
+    weir__hub_release(hub);
+    return (uint64_t)p.begin_sequence;
+}
+
+static void pass_two_days(const char *name)
+{
+    for (int i = 0; i < 48; i++) {
+        simclock_pass(&w.time, 3600000);
+        publish_to(name, "later");
+        assert_int_equal(weir__namespace_step(w.ns, &w.err), 0);
+    }
+}
+
+/* An open log keeps what the update says, without being opened again. */
+static void a_shorter_age_takes_effect_at_once(void **state)
+{
+    struct weir__hub_changes changes = {.given = WEIR__HUB_RETAIN_MS, .retain_ms = 3600000};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    publish_to("homes", "first");
+    pass_two_days("homes");
+    assert_int_equal(begin_of("homes"), 0); /* seven days are not over */
+    assert_int_equal(weir__namespace_hub_update(w.ns, "homes", &changes, &w.err), 0);
+    pass_two_days("homes");
+    assert_true(begin_of("homes") > 0);
+}
+
+static void partitions_only_become_more(void **state)
+{
+    struct weir__hub_changes changes = {.given = WEIR__HUB_PARTITIONS};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 3), 0);
+    for (uint32_t n = 0; n < 3; n++) {
+        changes.partitions = n;
+        assert_int_equal(weir__namespace_hub_update(w.ns, "homes", &changes, &w.err), WEIR_EINVAL);
+    }
+    changes.partitions = 1025;
+    assert_int_equal(weir__namespace_hub_update(w.ns, "homes", &changes, &w.err), WEIR_EINVAL);
+    changes.partitions = 3;
+    assert_int_equal(weir__namespace_hub_update(w.ns, "homes", &changes, &w.err), 0);
+    reopen();
+    assert_int_equal(partitions_of("homes"), 3);
+}
+
+/* New partitions take events and receivers at once, those who were there stay, and both are there
+ * after a reopen. A log that refuses changes nothing. */
+static void partitions_are_added(void **state)
+{
+    struct weir__hub_changes changes = {.given = WEIR__HUB_PARTITIONS, .partitions = 5};
+    struct weir__receiver_options options = {.epoch = 1, .credit = 1};
+    struct weir__receiver *old = NULL, *new = NULL, *next = NULL;
+    struct weir__partition_properties p;
+    struct weir__hub *hub;
+    int rc;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 2), 0);
+    publish_to("homes", "kept");
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(weir__receiver_attach(&old, hub, &options, &w.err), 0);
+    rc = weir__namespace_hub_update(w.ns, "homes", &changes, &w.err);
+    assert_int_equal(weir__hub_partitions(hub), rc == 0 ? 5 : 2);
+    if (rc == 0) {
+        options.partition = 4;
+        assert_int_equal(weir__receiver_attach(&new, hub, &options, &w.err), 0);
+        assert_int_equal(world_publish(&w, hub, 4, "new", 1, NULL), 0);
+        options = (struct weir__receiver_options){.epoch = 0, .credit = 1}; /* still held by 1 */
+        assert_int_equal(weir__receiver_attach(&next, hub, &options, &w.err), WEIR_EEPOCH);
+        options.epoch = 2;
+        assert_int_equal(weir__receiver_attach(&next, hub, &options, &w.err), 0);
+    } else {
+        assert_int_equal(rc, WEIR_ENOTSUP);
+    }
+    weir__receiver_close(old);
+    weir__receiver_close(new);
+    weir__receiver_close(next);
+    weir__hub_release(hub);
+    reopen();
+    assert_int_equal(partitions_of("homes"), rc == 0 ? 5 : 2);
+    assert_int_equal(last_sequence("homes"), 2);
+    if (rc != 0) skip(); /* the log cannot do it yet */
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(weir__hub_partition_properties(hub, 4, &p, &w.err), 0);
+    assert_int_equal(p.last_sequence, 0);
+    weir__hub_release(hub);
+}
+
 static void changes_stop_when_an_outcome_is_unknown(void **state)
 {
     struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 2, .rc = WEIR_EIO, .seed = 1};
@@ -804,6 +932,10 @@ int main(void)
         TEST(a_folder_of_another_hub_is_not_adopted),
         TEST(a_recorded_deletion_is_finished),
         TEST(deleted_ids_are_forgotten),
+        TEST(updates_are_durable),
+        TEST(a_shorter_age_takes_effect_at_once),
+        TEST(partitions_only_become_more),
+        TEST(partitions_are_added),
         TEST(changes_stop_when_an_outcome_is_unknown),
         TEST(every_allocation_fails_once),
     };
