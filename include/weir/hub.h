@@ -29,7 +29,7 @@ struct weir;
 
 struct weir_hub_options {
     size_t size;
-    uint32_t partitions; /* 0: 4. They cannot be changed later: keys would move */
+    uint32_t partitions; /* 0: 4. Later there can be more, never less: weir_hub_update */
     uint32_t group_count;
     const char *const *groups; /* besides $Default */
     int64_t retain_ms;         /* events are kept so long at least; 0: 7 days, negative: for ever */
@@ -39,6 +39,24 @@ struct weir_hub_options {
 
 /* WEIR_EEXIST: there is one of that name. */
 WEIR_API int weir_hub_create(struct weir *, const char *hub, const struct weir_hub_options *,
+                             struct weir_error *);
+
+/* What is zero stays as it is. */
+struct weir_hub_changes {
+    size_t size;
+    uint32_t partitions;   /* as many as there are, or more */
+    int64_t retain_ms;     /* negative: for ever */
+    uint64_t retain_bytes; /* WEIR_RETAIN_ALL: no limit any more */
+};
+
+#define WEIR_RETAIN_ALL UINT64_MAX
+
+/* Changes a hub while it is in use, at once: what its limits do not keep any more goes soon after,
+ * and new partitions take events. Events stay in the partition they are in, but a key belongs to one
+ * of all partitions: with more of them, most keys go to another one from then on, and the order of a
+ * key's events across that moment is lost. Let consumers read what is there first, where that
+ * matters. WEIR_EINVAL: less partitions than there are, or more than WEIR_PARTITIONS_MAX. */
+WEIR_API int weir_hub_update(struct weir *, const char *hub, const struct weir_hub_changes *,
                              struct weir_error *);
 
 /* Removes the hub and all of its events. From then on its open producers and receivers answer
@@ -61,6 +79,22 @@ WEIR_API int weir_hub_info(struct weir *, const char *hub, struct weir_hub_info 
 WEIR_API int weir_hub_list(struct weir *, int (*fn)(const struct weir_hub_info *, void *user),
                            void *user, struct weir_error *);
 
+/* Events without a hub: a folder hub-<id> that the catalogue does not know, because it was damaged
+ * or restored from an old copy. Nothing removes it; weir_hub_adopt makes a hub of it again. */
+struct weir_orphan {
+    uint64_t id;
+    uint32_t partitions; /* 0: they cannot be read, and it cannot be adopted */
+};
+
+/* As of the opening, less those that were adopted. */
+WEIR_API int weir_orphan_list(struct weir *, int (*fn)(const struct weir_orphan *, void *user),
+                              void *user, struct weir_error *);
+
+/* Gives an orphan a name. Its groups, rules and retention are lost with the catalogue: it has
+ * $Default, and keeps everything until weir_hub_update says otherwise. WEIR_ENOTFOUND: there is no
+ * such orphan. WEIR_EEXIST: there is a hub of that name. WEIR_ECORRUPT: it cannot be read. */
+WEIR_API int weir_hub_adopt(struct weir *, uint64_t id, const char *hub, struct weir_error *);
+
 /* Counters, each right for itself; those without a word count from the opening of the hub. */
 struct weir_hub_stats {
     uint64_t batches_in, events_in, bytes_in; /* stored */
@@ -70,6 +104,13 @@ struct weir_hub_stats {
     uint64_t segments, disk_bytes;  /* now */
     uint64_t receivers;             /* now */
     uint64_t damaged_ranges;        /* found on reading; weir inspect finds all */
+
+    /* What is kept now. */
+    uint64_t stored_bytes;      /* of events, as retain_bytes counts them */
+    uint64_t disk_bytes_max;    /* the most that disk_bytes may become; 0: there is no limit */
+    int64_t begin_time_ms;      /* enqueued time of the oldest event; 0: there is none */
+    uint64_t next_expiry_bytes; /* of stored_bytes, what goes next */
+    int64_t next_expiry_ms;     /* in how many milliseconds; -1: nothing is to go */
 };
 
 WEIR_API int weir_hub_stats(struct weir *, const char *hub, struct weir_hub_stats *out,

@@ -7,6 +7,8 @@
 extern const struct weir__command weir__command_hub_create; /* hub.c */
 extern const struct weir__command weir__command_hub_list;
 extern const struct weir__command weir__command_hub_show;
+extern const struct weir__command weir__command_hub_update;
+extern const struct weir__command weir__command_hub_adopt;
 extern const struct weir__command weir__command_hub_delete;
 extern const struct weir__command weir__command_key_add; /* key.c */
 extern const struct weir__command weir__command_key_list;

@@ -1,11 +1,13 @@
-/* hub.c - weir hub create, list, show, delete. */
+/* hub.c - weir hub create, list, update, adopt, delete. Showing one is in hub_show.c. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/home.h"
+#include "cli/hub_show.h"
 #include "cli/when.h"
 
 #define GROUPS_MAX 64u
@@ -23,7 +25,7 @@ static const struct weir__args_row create_rows[] = {
     WEIR__ARGS_CONNECT_SERVE,
     WEIR__ARGS_ADMIN,
     {"partitions", WEIR__ARGS_NUMBER, offsetof(struct create_options, partitions), "N",
-     "1 to 1024 (default 4); for good"},
+     "1 to 1024 (default 4); 'hub update' can add more"},
     {"groups", WEIR__ARGS_TEXT, offsetof(struct create_options, groups), "A,B",
      "consumer groups besides $Default"},
     {"retention-age", WEIR__ARGS_DURATION, offsetof(struct create_options, retain_age), "AGE",
@@ -108,20 +110,6 @@ static const struct weir__args_row admin_rows[] = {
     {0},
 };
 
-static void print_retention(const struct weir_hub_info *h)
-{
-    char age[32] = "for ever", size[40] = "";
-
-    if (h->retain_ms >= 0 && h->retain_ms % 86400000 == 0)
-        snprintf(age, sizeof age, "%" PRId64 "d", h->retain_ms / 86400000);
-    else if (h->retain_ms >= 0 && h->retain_ms % 1000 == 0)
-        snprintf(age, sizeof age, "%" PRId64 "s", h->retain_ms / 1000);
-    else if (h->retain_ms >= 0)
-        snprintf(age, sizeof age, "%" PRId64 "ms", h->retain_ms);
-    if (h->retain_bytes) snprintf(size, sizeof size, ", %" PRIu64 " bytes", h->retain_bytes);
-    printf("%s%s", age, size);
-}
-
 static int print_hub(const struct weir_hub_info *h, void *user)
 {
     char when[WEIR__WHEN_BYTES];
@@ -129,9 +117,27 @@ static int print_hub(const struct weir_hub_info *h, void *user)
     (void)user;
     printf("%-24s %4" PRIu32 " partitions  %" PRIu32 " groups  created %s  retention ", h->name,
            h->partitions, h->groups, weir__when_text(h->created_ms, when));
-    print_retention(h);
+    weir__hub_print_retention(h);
     putchar('\n');
     return 0;
+}
+
+static int print_orphan(const struct weir_orphan *o, void *user)
+{
+    (void)user;
+    printf("%-24s %4" PRIu32 " partitions  without a hub: 'weir hub adopt %" PRIx64
+           " NAME' makes it one again\n",
+           "(orphan)", o->partitions, o->id);
+    return 0;
+}
+
+/* A folder tells of its orphans when it is opened; a server is asked. */
+static int list_orphans(const struct weir__home *h, struct weir_error *err)
+{
+    int rc = h->remote ? weir__remote_orphan_list(h->remote, print_orphan, NULL, err)
+                       : weir_orphan_list(h->weir, print_orphan, NULL, err);
+
+    return rc == WEIR_ENOTFOUND || rc == WEIR_ENOTSUP ? 0 : rc; /* of an earlier release */
 }
 
 static int run_list(const struct weir__command *self, int argc, char **argv)
@@ -146,6 +152,7 @@ static int run_list(const struct weir__command *self, int argc, char **argv)
     if (code != 0) return code;
     rc = home.remote ? weir__remote_hub_list(home.remote, print_hub, NULL, &err)
                      : weir_hub_list(home.weir, print_hub, NULL, &err);
+    if (rc == 0) rc = list_orphans(&home, &err);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub list");
     return weir__exit_printed(weir__home_leave(&home, code));
 }
@@ -154,115 +161,122 @@ const struct weir__command weir__command_hub_list = {
     .name = "hub list",
     .words = "",
     .summary = "list the hubs of a folder, or of a server",
+    .more = "An orphan is a folder with events that the catalogue does not know, because it was "
+            "damaged or\nis an old copy. It is kept until it is adopted or removed by hand.",
     .rows = admin_rows,
     .run = run_list,
 };
 
-/* ---- show ---- */
+/* ---- update ---- */
 
-static int print_group(const char *group, void *user)
-{
-    (void)user;
-    printf(" %s", group);
-    return 0;
-}
+struct update_options {
+    struct weir__common common;
+    struct weir__args_number partitions, retain_age, retain_bytes;
+};
 
-static int print_partitions(struct weir *w, const struct weir_hub_info *h, struct weir_error *err)
-{
-    struct weir_partition_info p;
-    char when[WEIR__WHEN_BYTES];
-    int rc = 0;
-
-    printf("\npartition      events   first sequence    next sequence       last offset  "
-           "last enqueued\n");
-    for (uint32_t i = 0; rc == 0 && i < h->partitions; i++) {
-        rc = weir_partition_info(w, h->name, i, &p, err);
-        if (rc != 0) break;
-        printf("%9" PRIu32 " %11" PRIu64 " %16" PRIu64 " %16" PRIu64, i,
-               p.next_sequence - p.begin_sequence, p.begin_sequence, p.next_sequence);
-        if (p.last_offset > 0)
-            printf("  %16" PRIu64 "  %s\n", p.last_offset, weir__when_text(p.last_time_ms, when));
-        else
-            printf("  %16s  -\n", "-");
-    }
-    return rc;
-}
-
-static void print_head(const struct weir_hub_info *h)
-{
-    char when[WEIR__WHEN_BYTES];
-
-    printf("hub         %s\ncreated     %s\n", h->name, weir__when_text(h->created_ms, when));
-}
-
-static int show_folder(struct weir *w, const char *hub, struct weir_hub_info *h,
-                       struct weir_error *err)
-{
-    struct weir_hub_stats stats;
-    int rc = weir_hub_info(w, hub, h, err);
-
-    if (rc == 0) rc = weir_hub_stats(w, hub, &stats, err);
-    if (rc != 0) return rc;
-    print_head(h);
-    printf("groups     ");
-    rc = weir_group_list(w, hub, print_group, NULL, err);
-    printf("\nretention   ");
-    print_retention(h);
-    printf("\non disk     %" PRIu64 " bytes in %" PRIu64 " segments\n", stats.disk_bytes,
-           stats.segments);
-    return rc;
-}
-
-/* What AMQP tells, and what HTTP has besides where it is known. */
-static int show_server(struct weir__home *home, const char *hub, struct weir_hub_info *h,
-                       struct weir_error *err)
-{
-    struct weir_hub_info more;
-    int rc = weir_hub_info(home->weir, hub, h, err);
-
-    if (rc != 0) return rc;
-    print_head(h);
-    if (!home->remote) return 0;
-    printf("groups     ");
-    rc = weir__remote_hub_show(home->remote, hub, &more, print_group, NULL, err);
-    printf("\nretention   ");
-    if (rc == 0) print_retention(&more);
-    putchar('\n');
-    return rc;
-}
-
-static int run_show(const struct weir__command *self, int argc, char **argv)
-{
-    struct weir__common common = {0};
-    struct weir_hub_info hub;
-    struct weir__home home;
-    struct weir_error err;
-    int code, rc;
-
-    if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
-    code = weir__home_reach(&home, self, &common, WEIR__HOME_DETAILS);
-    if (code != 0) return code;
-    rc = home.wire ? show_server(&home, common.word[0], &hub, &err)
-                   : show_folder(home.weir, common.word[0], &hub, &err);
-    if (rc == 0) rc = print_partitions(home.weir, &hub, &err);
-    code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub show");
-    return weir__exit_printed(weir__home_leave(&home, code));
-}
-
-static const struct weir__args_row show_rows[] = {
-    WEIR__ARGS_CONNECT,
+static const struct weir__args_row update_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
+    {"retention-age", WEIR__ARGS_DURATION, offsetof(struct update_options, retain_age), "AGE",
+     "keep events so long at least, like 12h or 30d"},
+    {"retention-bytes", WEIR__ARGS_BYTES, offsetof(struct update_options, retain_bytes), "SIZE",
+     "drop the oldest when the hub is larger, like 10G; 0: no limit"},
+    {"partitions", WEIR__ARGS_NUMBER, offsetof(struct update_options, partitions), "N",
+     "as many as there are, or more, up to 1024"},
     {0},
 };
 
-const struct weir__command weir__command_hub_show = {
-    .name = "hub show",
+static int update_hub(struct weir__home *h, const char *name, const struct weir_hub_changes *c)
+{
+    struct weir_error err;
+    int rc = h->remote ? weir__remote_hub_update(h->remote, name, c, &err)
+                       : weir_hub_update(h->weir, name, c, &err);
+
+    if (rc != 0) return weir__exit_error(rc, &err, "hub update");
+    printf("changed hub %s\n", name);
+    return weir__exit_printed(WEIR__EXIT_OK);
+}
+
+static int run_update(const struct weir__command *self, int argc, char **argv)
+{
+    struct update_options o = {0};
+    struct weir_hub_changes c = {.size = sizeof c};
+    struct weir__home home;
+    int code;
+
+    if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
+    if (!o.partitions.given && !o.retain_age.given && !o.retain_bytes.given)
+        return weir__exit_usage(self->name, "there is nothing to change");
+    if (o.partitions.given && (o.partitions.value < 1 || o.partitions.value > WEIR_PARTITIONS_MAX))
+        return weir__exit_usage(self->name, "--partitions must be 1 to %d", WEIR_PARTITIONS_MAX);
+    if (o.retain_age.given && o.retain_age.value == 0)
+        return weir__exit_usage(self->name, "--retention-age must be more than nothing");
+    c.partitions = (uint32_t)o.partitions.value;
+    c.retain_ms = (int64_t)o.retain_age.value;
+    c.retain_bytes = o.retain_bytes.value;
+    if (o.retain_bytes.given && o.retain_bytes.value == 0) c.retain_bytes = WEIR_RETAIN_ALL;
+    code = weir__home_reach(&home, self, &o.common, WEIR__HOME_ADMIN);
+    if (code != 0) return code;
+    return weir__home_leave(&home, update_hub(&home, o.common.word[0], &c));
+}
+
+const struct weir__command weir__command_hub_update = {
+    .name = "hub update",
     .words = "HUB",
-    .summary = "show a hub, its groups and its partitions",
-    .more = "Over a connection AMQP does not tell the groups, the retention and the size on disk.",
-    .rows = show_rows,
+    .summary = "change what a hub keeps, or give it more partitions",
+    .more =
+        "What is not named stays as it is. Changes take effect at once, also on a running "
+        "server.\n"
+        "Events stay in the partition they are in; with more partitions most keys go to another "
+        "one\n"
+        "from then on, so the order of a key's events across that moment is lost.",
+    .rows = update_rows,
     .words_min = 1,
     .words_max = 1,
-    .run = run_show,
+    .run = run_update,
+};
+
+/* ---- adopt ---- */
+
+static bool parse_id(const char *text, uint64_t *out)
+{
+    size_t len = strlen(text);
+
+    *out = strtoull(text, NULL, 16);
+    return len > 0 && len <= 16 && strspn(text, "0123456789abcdef") == len;
+}
+
+static int run_adopt(const struct weir__command *self, int argc, char **argv)
+{
+    struct weir__common common = {0};
+    struct weir__home home;
+    struct weir_error err;
+    uint64_t id;
+    int code, rc;
+
+    if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
+    if (!parse_id(common.word[0], &id))
+        return weir__exit_usage(self->name, "'%s' is not the id of a folder", common.word[0]);
+    code = weir__home_reach(&home, self, &common, WEIR__HOME_ADMIN);
+    if (code != 0) return code;
+    rc = home.remote ? weir__remote_hub_adopt(home.remote, id, common.word[1], &err)
+                     : weir_hub_adopt(home.weir, id, common.word[1], &err);
+    if (rc == 0) printf("adopted hub %s; its events are kept for ever\n", common.word[1]);
+    code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub adopt");
+    return weir__exit_printed(weir__home_leave(&home, code));
+}
+
+const struct weir__command weir__command_hub_adopt = {
+    .name = "hub adopt",
+    .words = "ID HUB",
+    .summary = "make a hub of a folder that the catalogue does not know",
+    .more = "'weir hub list' and 'weir inspect' name the ids. Groups, keys and retention are lost "
+            "with the\ncatalogue: the hub has $Default, and keeps everything until 'hub update' "
+            "says otherwise.",
+    .rows = admin_rows,
+    .words_min = 2,
+    .words_max = 2,
+    .run = run_adopt,
 };
 
 /* ---- delete ---- */

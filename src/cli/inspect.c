@@ -16,7 +16,7 @@
 
 struct inspection {
     const char *dir;
-    uint64_t segments, damaged, torn, cut;
+    uint64_t segments, damaged, torn, cut, orphans;
 };
 
 static const char *const labels[] = {
@@ -58,6 +58,17 @@ static void inspect_hub(struct inspection *in, const struct weir__catalog_hub *h
     in->damaged += damaged + (rc != 0);
 }
 
+static int print_orphan(const struct weir__orphan *o, void *user)
+{
+    struct inspection *in = user;
+
+    in->orphans++;
+    printf("orphan hub-%016" PRIx64 ": no hub has this folder, and it %s; 'weir hub "
+           "adopt %" PRIx64 " NAME' makes\n  a hub of it again, or remove it by hand\n",
+           o->id, o->partitions ? "may have events" : "cannot be read", o->id);
+    return 0;
+}
+
 static int print_result(const struct inspection *in, uint32_t hubs)
 {
     printf("%" PRIu32 " hub%s, %" PRIu64 " segment%s: ", hubs, hubs == 1 ? "" : "s", in->segments,
@@ -66,6 +77,9 @@ static int print_result(const struct inspection *in, uint32_t hubs)
         printf("%" PRIu64 " damaged, see DAMAGE above; nothing was changed\n", in->damaged);
     else
         printf("no damage\n");
+    if (in->orphans > 0)
+        printf("%" PRIu64 " orphan%s: folders with events that the catalogue does not know\n",
+               in->orphans, in->orphans == 1 ? "" : "s");
     if (in->torn > 0) printf("an unfinished write is at the end: the next open cuts it\n");
     return weir__exit_printed(in->damaged > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK);
 }
@@ -109,6 +123,8 @@ static int inspect_folder(const char *dir)
     if (rc == 0) rc = lock_folder(dir, &lock, &err);
     if (rc == 0) {
         for (uint32_t i = 0; i < catalog.hub_count; i++) inspect_hub(&in, &catalog.hubs[i]);
+        rc = weir__namespace_find_orphans(weir__fs_posix(), dir, &catalog, print_orphan, &in, &err);
+        if (rc != 0) fprintf(stderr, "weir: %s\n", err.text);
         code = print_result(&in, catalog.hub_count);
     } else if (rc == WEIR_ENOTFOUND) {
         code = weir__home_missing(dir);

@@ -25,12 +25,20 @@ void weir__remote_close(struct weir__remote *); /* NULL is fine */
 /* Besides the errors of hub.h: WEIR_EUNREACHABLE; WEIR_EDENIED, whose text names the right that is missing; WEIR_ENOTSUP when what answers there is not weir serve. */
 int weir__remote_hub_create(struct weir__remote *, const char *hub, const struct weir_hub_options *,
                             struct weir_hub_info *out, struct weir_error *);
+int weir__remote_hub_update(struct weir__remote *, const char *hub, const struct weir_hub_changes *,
+                            struct weir_error *);
 int weir__remote_hub_delete(struct weir__remote *, const char *hub, struct weir_error *);
+int weir__remote_hub_adopt(struct weir__remote *, uint64_t id, const char *hub,
+                           struct weir_error *);
+/* WEIR_ENOTFOUND: the server is of a release that tells of none. */
+int weir__remote_orphan_list(struct weir__remote *, int (*fn)(const struct weir_orphan *, void *),
+                             void *user, struct weir_error *);
 int weir__remote_hub_list(struct weir__remote *, int (*fn)(const struct weir_hub_info *, void *),
                           void *user, struct weir_error *);
 
-/* One hub, and its groups. */
+/* One hub, its groups, and of its statistics what it keeps. *out_kept: whether that was told. */
 int weir__remote_hub_show(struct weir__remote *, const char *hub, struct weir_hub_info *out,
+                          struct weir_hub_stats *stats, bool *out_kept,
                           int (*group_fn)(const char *group, void *), void *user,
                           struct weir_error *);
 

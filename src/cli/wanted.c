@@ -112,10 +112,10 @@ static int agree(const struct weir__wanted_hub *h, struct weir__namespace *ns,
     uint32_t partitions = 0;
     int rc = weir__namespace_hub_show(ns, h->name, note_partitions, &partitions, err);
 
-    if (rc != 0 || partitions == h->partitions) return rc;
+    if (rc != 0 || partitions >= h->partitions) return rc; /* it may have grown since */
     return weir__fail(err, WEIR_EINVAL,
-                      "%s: hub '%s' has %u partitions, and %u are asked for; the number of a hub "
-                      "that is there cannot change",
+                      "%s: hub '%s' has %u partitions, and %u are asked for; 'weir hub update' can "
+                      "give it more",
                       h->from, h->name, partitions, h->partitions);
 }
 

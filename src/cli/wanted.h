@@ -1,7 +1,7 @@
 /* wanted.h - the hubs that a server is asked to have, by --hub and by --config.
  *
  * They are gathered and checked first; then what is missing is made. Nothing is ever deleted, and a
- * hub that is there with another number of partitions is an error before anything was made. */
+ * hub that is there with less partitions is an error before anything was made. */
 #ifndef WEIR_CLI_WANTED_H
 #define WEIR_CLI_WANTED_H
 

@@ -80,7 +80,12 @@ struct weir__admin_ops {
     int version;
     int (*hub_create)(struct weir__backend *, const char *hub, const struct weir_hub_options *,
                       struct weir_error *);
+    int (*hub_update)(struct weir__backend *, const char *hub, const struct weir_hub_changes *,
+                      struct weir_error *);
     int (*hub_delete)(struct weir__backend *, const char *hub, struct weir_error *);
+    int (*hub_adopt)(struct weir__backend *, uint64_t id, const char *hub, struct weir_error *);
+    int (*orphan_list)(struct weir__backend *, int (*fn)(const struct weir_orphan *, void *),
+                       void *user, struct weir_error *);
     int (*hub_list)(struct weir__backend *, int (*fn)(const struct weir_hub_info *, void *),
                     void *user, struct weir_error *);
     int (*group_create)(struct weir__backend *, const char *hub, const char *group,

@@ -55,9 +55,14 @@ static int hub_stats(struct weir__backend *b, const char *name, struct weir_hub_
         .bytes_out = s.delivered_bytes,
         .syncs = s.log.syncs,
         .segments = s.log.segments,
-        .disk_bytes = s.log.log_bytes,
+        .disk_bytes = s.log.disk_bytes ? s.log.disk_bytes : s.log.log_bytes,
         .receivers = s.receivers,
         .damaged_ranges = s.log.damaged_ranges,
+        .stored_bytes = s.log.stored_bytes,
+        .disk_bytes_max = s.log.disk_bytes_max,
+        .begin_time_ms = s.log.begin_time_ms,
+        .next_expiry_bytes = s.log.next_expiry_bytes,
+        .next_expiry_ms = s.log.next_expiry_ms,
     };
     return 0;
 }

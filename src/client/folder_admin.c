@@ -26,6 +26,55 @@ static int hub_create(struct weir__backend *b, const char *hub, const struct wei
     return weir__namespace_hub_create(namespace_of(b), &config, err);
 }
 
+static int hub_update(struct weir__backend *b, const char *hub, const struct weir_hub_changes *c,
+                      struct weir_error *err)
+{
+    const struct weir__hub_changes changes = {
+        .given = (c->partitions ? WEIR__HUB_PARTITIONS : 0u) |
+                 (c->retain_ms ? WEIR__HUB_RETAIN_MS : 0u) |
+                 (c->retain_bytes ? WEIR__HUB_RETAIN_BYTES : 0u),
+        .partitions = c->partitions,
+        .retain_ms = c->retain_ms,
+        .retain_bytes = c->retain_bytes == WEIR_RETAIN_ALL ? 0 : c->retain_bytes,
+    };
+
+    return weir__namespace_hub_update(namespace_of(b), hub, &changes, err);
+}
+
+static int hub_adopt(struct weir__backend *b, uint64_t id, const char *hub, struct weir_error *err)
+{
+    return weir__namespace_adopt(namespace_of(b), id, hub, err);
+}
+
+/* Copied, as hubs are below. */
+struct orphan_copy {
+    struct weir_orphan *at;
+    size_t count;
+};
+
+static int copy_orphan(const struct weir__orphan *orphan, void *user)
+{
+    struct orphan_copy *copy = user;
+    struct weir_orphan *at = realloc(copy->at, (copy->count + 1) * sizeof *at);
+
+    if (!at) return WEIR_ENOMEM;
+    copy->at = at;
+    at[copy->count++] = (struct weir_orphan){orphan->id, orphan->partitions};
+    return 0;
+}
+
+static int orphan_list(struct weir__backend *b, int (*fn)(const struct weir_orphan *, void *),
+                       void *user, struct weir_error *err)
+{
+    struct orphan_copy copy = {0};
+    int rc = weir__namespace_orphan_each(namespace_of(b), copy_orphan, &copy);
+
+    if (rc != 0) weir__fail(err, rc, "listing orphans: no memory");
+    for (size_t i = 0; rc == 0 && i < copy.count; i++) rc = fn(&copy.at[i], user);
+    free(copy.at);
+    return rc;
+}
+
 static int hub_delete(struct weir__backend *b, const char *hub, struct weir_error *err)
 {
     return weir__namespace_hub_delete(namespace_of(b), hub, err);
@@ -133,7 +182,10 @@ static int rule_list(struct weir__backend *b, const char *hub,
 const struct weir__admin_ops weir__folder_admin = {
     .version = WEIR__BACKEND_VERSION,
     .hub_create = hub_create,
+    .hub_update = hub_update,
     .hub_delete = hub_delete,
+    .hub_adopt = hub_adopt,
+    .orphan_list = orphan_list,
     .hub_list = hub_list,
     .group_create = group_create,
     .group_delete = group_delete,

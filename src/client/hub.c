@@ -20,6 +20,34 @@ int weir_hub_create(struct weir *w, const char *hub, const struct weir_hub_optio
     return w->backend->admin->hub_create(w->backend, hub, &o, err);
 }
 
+int weir_hub_update(struct weir *w, const char *hub, const struct weir_hub_changes *changes,
+                    struct weir_error *err)
+{
+    struct weir_hub_changes c;
+    int rc = enter("changing a hub", hub, err);
+
+    if (rc == 0) rc = weir__options_copy(&c, sizeof c, changes, err);
+    if (rc != 0) return rc;
+    return w->backend->admin->hub_update(w->backend, hub, &c, err);
+}
+
+int weir_hub_adopt(struct weir *w, uint64_t id, const char *hub, struct weir_error *err)
+{
+    int rc = enter("adopting a hub", hub, err);
+
+    if (rc != 0) return rc;
+    return w->backend->admin->hub_adopt(w->backend, id, hub, err);
+}
+
+int weir_orphan_list(struct weir *w, int (*fn)(const struct weir_orphan *, void *user), void *user,
+                     struct weir_error *err)
+{
+    int rc = weir__completing_refuse("listing orphans", err);
+
+    if (rc != 0) return rc;
+    return w->backend->admin->orphan_list(w->backend, fn, user, err);
+}
+
 int weir_hub_delete(struct weir *w, const char *hub, struct weir_error *err)
 {
     int rc = enter("deleting a hub", hub, err);

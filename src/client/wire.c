@@ -39,6 +39,26 @@ static int hub_create(struct weir__backend *b, const char *hub, const struct wei
     return refuse("creating a hub", err);
 }
 
+static int hub_update(struct weir__backend *b, const char *hub, const struct weir_hub_changes *c,
+                      struct weir_error *err)
+{
+    (void)b, (void)hub, (void)c;
+    return refuse("changing a hub", err);
+}
+
+static int hub_adopt(struct weir__backend *b, uint64_t id, const char *hub, struct weir_error *err)
+{
+    (void)b, (void)id, (void)hub;
+    return refuse("adopting a hub", err);
+}
+
+static int orphan_list(struct weir__backend *b, int (*fn)(const struct weir_orphan *, void *),
+                       void *user, struct weir_error *err)
+{
+    (void)b, (void)fn, (void)user;
+    return refuse("listing orphans", err);
+}
+
 static int hub_delete(struct weir__backend *b, const char *hub, struct weir_error *err)
 {
     (void)b, (void)hub;
@@ -98,7 +118,10 @@ static int rule_list(struct weir__backend *b, const char *hub,
 static const struct weir__admin_ops wire_admin = {
     .version = WEIR__BACKEND_VERSION,
     .hub_create = hub_create,
+    .hub_update = hub_update,
     .hub_delete = hub_delete,
+    .hub_adopt = hub_adopt,
+    .orphan_list = orphan_list,
     .hub_list = hub_list,
     .group_create = group_create,
     .group_delete = group_delete,

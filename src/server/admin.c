@@ -2,16 +2,21 @@
  * the disk, and are durable when they are answered.
  *
  *   GET             /$weir/hubs                   {"hubs":[HUB,...]}
- *   GET PUT DELETE  /$weir/hubs/NAME              HUB
+ *   GET PUT DELETE  /$weir/hubs/NAME              HUB; GET has KEPT in it, too
+ *   PATCH           /$weir/hubs/NAME              HUB
+ *   GET             /$weir/orphans                {"orphans":[{"id":"2a","partitions":4},...]}
  *   GET             /$weir/hubs/NAME/groups       {"groups":["$Default",...]}
  *   GET PUT DELETE  /$weir/hubs/NAME/groups/G     {"name":"G"}
  *
  *   HUB = {"name":"homes","partitions":4,"created_ms":1700000000000,"retain_ms":604800000,
  *          "retain_bytes":0,"groups":["$Default"]}
+ *   KEPT = "stored_bytes":0,"disk_bytes":0,"disk_bytes_max":0,"begin_time_ms":0,
+ *          "next_expiry_bytes":0,"next_expiry_ms":-1      see struct weir_hub_stats
  *
  * retain_ms is negative for ever, retain_bytes 0 for no limit. PUT makes what is not there (201)
- * and agrees with what is the same (200; groups are added); what is given and differs is 409,
- * because it is for good. With "If-None-Match: *" it only makes: 412 when it is there. */
+ * and agrees with what is the same (200; groups are added); what is given and differs is 409. With
+ * "If-None-Match: *" it only makes: 412 when it is there. With "adopt" it makes a hub of an orphan.
+ * PATCH changes partitions, retain_ms and retain_bytes, those that are given. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -38,7 +43,8 @@ static void write_groups(struct weir__answer *a, const struct weir__catalog_hub 
     weir__answer_add(a, "]");
 }
 
-static int write_hub(const struct weir__catalog_hub *hub, void *user)
+/* Without its closing brace. */
+static int begin_hub(const struct weir__catalog_hub *hub, void *user)
 {
     struct weir__answer *a = user;
 
@@ -51,7 +57,13 @@ static int write_hub(const struct weir__catalog_hub *hub, void *user)
                      hub->partitions, hub->created_ms, retention_of(hub->retain_ms),
                      hub->retain_bytes);
     write_groups(a, hub);
-    weir__answer_add(a, "}");
+    return 0;
+}
+
+static int write_hub(const struct weir__catalog_hub *hub, void *user)
+{
+    begin_hub(hub, user);
+    weir__answer_add(user, "}");
     return 0;
 }
 
@@ -91,9 +103,54 @@ bool weir__admin_list_hubs(struct weir__visit *v)
     return true;
 }
 
+/* What a hub keeps; nothing of one that cannot be opened. */
+static void write_kept(struct weir__answer *a, struct weir__namespace *ns, const char *name)
+{
+    struct weir__hub_stats s;
+    struct weir__hub *hub;
+
+    if (weir__namespace_use(ns, name, &hub, NULL) != 0) return;
+    weir__hub_stats(hub, &s);
+    weir__hub_release(hub);
+    weir__answer_add(a,
+                     ",\"stored_bytes\":%" PRIu64 ",\"disk_bytes\":%" PRIu64
+                     ",\"disk_bytes_max\":%" PRIu64 ",\"begin_time_ms\":%" PRId64
+                     ",\"next_expiry_bytes\":%" PRIu64 ",\"next_expiry_ms\":%" PRId64,
+                     s.log.stored_bytes, s.log.disk_bytes ? s.log.disk_bytes : s.log.log_bytes,
+                     s.log.disk_bytes_max, s.log.begin_time_ms, s.log.next_expiry_bytes,
+                     s.log.next_expiry_ms);
+}
+
 bool weir__admin_show_hub(struct weir__visit *v)
 {
-    return show(v, 200, write_hub);
+    struct weir__namespace *ns = v->server->ns;
+    struct weir_error err;
+
+    if (weir__namespace_hub_show(ns, v->star[0], begin_hub, &v->answer, &err) != 0)
+        return fail(v, &err);
+    write_kept(&v->answer, ns, v->star[0]);
+    weir__answer_add(&v->answer, "}");
+    weir__answer_json(v, 200);
+    return true;
+}
+
+static int write_orphan(const struct weir__orphan *o, void *user)
+{
+    struct weir__answer *a = user;
+
+    if (a->body.len && a->body.at[a->body.len - 1] == '}') weir__answer_add(a, ",");
+    weir__answer_add(a, "{\"id\":\"%" PRIx64 "\",\"partitions\":%" PRIu32 "}", o->id,
+                     o->partitions);
+    return 0;
+}
+
+bool weir__admin_list_orphans(struct weir__visit *v)
+{
+    weir__answer_add(&v->answer, "{\"orphans\":[");
+    weir__namespace_orphan_each(v->server->ns, write_orphan, &v->answer);
+    weir__answer_add(&v->answer, "]}");
+    weir__answer_json(v, 200);
+    return true;
 }
 
 bool weir__admin_list_groups(struct weir__visit *v)
@@ -112,7 +169,7 @@ struct agreement {
 static int differ(const struct agreement *a, const char *what, int64_t there, int64_t wanted)
 {
     return weir__fail(a->err, WEIR_EEXIST,
-                      "hub '%s' has %s %" PRId64 ", not %" PRId64 ", and that is for good", a->name,
+                      "hub '%s' has %s %" PRId64 ", not %" PRId64 "; PATCH changes it", a->name,
                       what, there, wanted);
 }
 
@@ -173,6 +230,16 @@ static int create_hub(struct weir__namespace *ns, const char *name, const struct
     return rc;
 }
 
+/* "adopt" goes alone. */
+static int make_hub(struct weir__namespace *ns, const char *name, const struct weir__order *o,
+                    struct weir_error *err)
+{
+    if (!(o->given & WEIR__ORDER_ADOPT)) return create_hub(ns, name, o, err);
+    if (o->given != WEIR__ORDER_ADOPT)
+        return weir__fail(err, WEIR_EINVAL, "the body: 'adopt' goes without other members");
+    return weir__namespace_adopt(ns, o->adopt, name, err);
+}
+
 bool weir__admin_put_hub(struct weir__visit *v)
 {
     struct weir__namespace *ns = v->server->ns;
@@ -181,14 +248,36 @@ bool weir__admin_put_hub(struct weir__visit *v)
     unsigned status = 201;
     int rc = weir__order_read(&order, weir__buf_bytes(&v->body), WEIR__ORDER_HUB, &err);
 
-    if (rc == 0) rc = create_hub(ns, v->star[0], &order, &err);
+    if (rc == 0) rc = make_hub(ns, v->star[0], &order, &err);
     if (rc == 0) weir__server_keep_descriptors(v->server);
-    if (rc == WEIR_EEXIST && !weir__visit_only_new(v)) {
+    if (rc == WEIR_EEXIST && !weir__visit_only_new(v) && !(order.given & WEIR__ORDER_ADOPT)) {
         status = 200;
         rc = agree_hub(ns, v->star[0], &order, &err);
     }
     weir__order_fini(&order);
     return rc == 0 ? show(v, status, write_hub) : fail(v, &err);
+}
+
+_Static_assert((int)WEIR__ORDER_PARTITIONS == WEIR__HUB_PARTITIONS &&
+                   (int)WEIR__ORDER_RETAIN_MS == WEIR__HUB_RETAIN_MS &&
+                   (int)WEIR__ORDER_RETAIN_BYTES == WEIR__HUB_RETAIN_BYTES,
+               "members that can be changed are the same bits in both");
+
+bool weir__admin_change_hub(struct weir__visit *v)
+{
+    struct weir__order o;
+    struct weir_error err;
+    int rc = weir__order_read(&o, weir__buf_bytes(&v->body), WEIR__ORDER_CHANGES, &err);
+    struct weir__hub_changes changes = {
+        .given = o.given,
+        .partitions = o.partitions < 0 || o.partitions > UINT32_MAX ? 0 : (uint32_t)o.partitions,
+        .retain_ms = o.retain_ms,
+        .retain_bytes = (uint64_t)o.retain_bytes,
+    };
+
+    if (rc == 0) rc = weir__namespace_hub_update(v->server->ns, v->star[0], &changes, &err);
+    weir__order_fini(&o);
+    return rc == 0 ? show(v, 200, write_hub) : fail(v, &err);
 }
 
 bool weir__admin_delete_hub(struct weir__visit *v)

@@ -57,6 +57,18 @@ static int take_group(struct weir__order *o, const char *text, struct weir_error
     return 0;
 }
 
+/* Hexadecimal, as in the name of its folder; leading zeros may be left out. */
+static int take_adopt(struct weir__order *o, const char *text, struct weir_error *err)
+{
+    size_t len = strlen(text);
+    char *end;
+
+    if (len == 0 || len > 16 || strspn(text, "0123456789abcdef") != len)
+        return weir__fail(err, WEIR_EINVAL, "'%.32s' is not the id of a folder", text);
+    o->adopt = strtoull(text, &end, 16);
+    return 0;
+}
+
 static int take_right(struct weir__order *o, const char *text, struct weir_error *err)
 {
     for (const struct weir__order_right *r = weir__order_rights; r->name; r++) {
@@ -95,6 +107,7 @@ static const struct row {
     {"partitions", WEIR__ORDER_PARTITIONS, WEIR__JSON_NUMBER, take_partitions},
     {"retain_ms", WEIR__ORDER_RETAIN_MS, WEIR__JSON_NUMBER, take_retain_ms},
     {"retain_bytes", WEIR__ORDER_RETAIN_BYTES, WEIR__JSON_NUMBER, take_retain_bytes},
+    {"adopt", WEIR__ORDER_ADOPT, WEIR__JSON_TEXT, take_adopt},
     {"groups", WEIR__ORDER_GROUPS, WEIR__JSON_ARRAY, take_group},
     {"rights", WEIR__ORDER_RIGHTS, WEIR__JSON_ARRAY, take_right},
     {"primary_key", WEIR__ORDER_PRIMARY, WEIR__JSON_TEXT, take_primary},

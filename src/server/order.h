@@ -1,6 +1,7 @@
 /* order.h - what a request to the administration wants: the members of its JSON object.
  *
  *   {"partitions":4,"retain_ms":86400000,"retain_bytes":0,"groups":["a","b"]}   of a hub
+ *   {"adopt":"2a"}                                                              of an orphan
  *   {"rights":["send","listen"],"primary_key":"...","secondary_key":"..."}      of a rule
  *
  * Every member may be left out, and so may the whole object. Pure. */
@@ -16,15 +17,18 @@ enum weir__order_member {
     WEIR__ORDER_GROUPS = 8,
     WEIR__ORDER_RIGHTS = 16,
     WEIR__ORDER_PRIMARY = 32,
-    WEIR__ORDER_SECONDARY = 64
+    WEIR__ORDER_SECONDARY = 64,
+    WEIR__ORDER_ADOPT = 128
 };
 
-#define WEIR__ORDER_HUB 15u
+#define WEIR__ORDER_HUB (15u | WEIR__ORDER_ADOPT)
+#define WEIR__ORDER_CHANGES 7u
 #define WEIR__ORDER_RULE 112u
 
 struct weir__order {
     unsigned given; /* a set of the above */
     int64_t partitions, retain_ms, retain_bytes;
+    uint64_t adopt;                     /* the id of an orphan */
     struct weir__catalog_group *groups; /* at most WEIR__CATALOG_GROUPS_MAX */
     uint32_t group_count;
     unsigned rights; /* enum weir__right */

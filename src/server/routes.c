@@ -16,6 +16,7 @@
 #define PUT WEIR__HTTP_PUT
 #define POST WEIR__HTTP_POST
 #define DELETE WEIR__HTTP_DELETE
+#define PATCH WEIR__HTTP_PATCH
 #define OPEN WEIR__SCOPE_OPEN
 #define LOCAL WEIR__SCOPE_LOCAL
 #define NAMESPACE WEIR__SCOPE_NAMESPACE
@@ -35,7 +36,9 @@ static const struct weir__route routes[] = {
     {GET, "$weir/hubs", NAMESPACE, MANAGE, WORKER, weir__admin_list_hubs},
     {GET, "$weir/hubs/*", HUB, MANAGE, WORKER, weir__admin_show_hub},
     {PUT, "$weir/hubs/*", HUB, MANAGE, WORKER, weir__admin_put_hub},
+    {PATCH, "$weir/hubs/*", HUB, MANAGE, WORKER, weir__admin_change_hub},
     {DELETE, "$weir/hubs/*", HUB, MANAGE, WORKER, weir__admin_delete_hub},
+    {GET, "$weir/orphans", NAMESPACE, MANAGE, WORKER, weir__admin_list_orphans},
     {GET, "$weir/hubs/*/groups", HUB, MANAGE, WORKER, weir__admin_list_groups},
     {GET, "$weir/hubs/*/groups/*", HUB, MANAGE, WORKER, weir__admin_show_group},
     {PUT, "$weir/hubs/*/groups/*", HUB, MANAGE, WORKER, weir__admin_put_group},

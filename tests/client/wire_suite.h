@@ -31,7 +31,10 @@ static void administration_is_elsewhere(void **state)
     struct weir_hub_stats stats;
 
     assert_int_equal(weir_hub_create(w, "x", NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_update(w, "x", NULL, &err), WEIR_ENOTSUP);
     assert_int_equal(weir_hub_delete(w, "x", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_adopt(w, 1, "x", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_orphan_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
     assert_int_equal(weir_hub_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
     assert_int_equal(weir_hub_stats(w, "x", &stats, &err), WEIR_ENOTSUP);
     assert_int_equal(weir_group_create(w, "x", "g", &err), WEIR_ENOTSUP);

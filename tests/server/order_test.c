@@ -22,11 +22,16 @@ static void a_hub_is_read(void **state)
                           "\"groups\":[\"a\",\"$Default\"]}",
                           WEIR__ORDER_HUB, NULL),
                      0);
-    assert_int_equal(o.given, WEIR__ORDER_HUB);
+    assert_int_equal(o.given, WEIR__ORDER_HUB & ~(unsigned)WEIR__ORDER_ADOPT);
     assert_true(o.partitions == 8 && o.retain_ms == -1 && o.retain_bytes == 1073741824);
     assert_int_equal(o.group_count, 2);
     assert_string_equal(o.groups[0].name, "a");
     weir__order_fini(&o);
+    assert_int_equal(read(&o, "{\"adopt\":\"2a\"}", WEIR__ORDER_HUB, NULL), 0);
+    assert_int_equal(o.given, WEIR__ORDER_ADOPT);
+    assert_int_equal(o.adopt, 0x2a);
+    assert_int_equal(read(&o, "{\"adopt\":\"ffffffffffffffff\"}", WEIR__ORDER_HUB, NULL), 0);
+    assert_true(o.adopt == UINT64_MAX);
     assert_int_equal(read(&o, "", WEIR__ORDER_HUB, NULL), 0);
     assert_int_equal(o.given, 0);
     assert_int_equal(read(&o, " {} ", WEIR__ORDER_HUB, NULL), 0);
@@ -68,6 +73,12 @@ static void mistakes_are_named(void **state)
         {WEIR__ORDER_HUB, "{\"partitions\":99999999999999999999}", "too large"},
         {WEIR__ORDER_HUB, "{\"partitions\":1,\"partitions\":1}", "twice"},
         {WEIR__ORDER_HUB, "{\"retain_bytes\":-1}", "retain_bytes: -1 bytes"},
+        {WEIR__ORDER_HUB, "{\"adopt\":2}", "adopt: it must be a text"},
+        {WEIR__ORDER_HUB, "{\"adopt\":\"\"}", "adopt: '' is not the id of a folder"},
+        {WEIR__ORDER_HUB, "{\"adopt\":\"2A\"}", "adopt: '2A' is not the id of a folder"},
+        {WEIR__ORDER_HUB, "{\"adopt\":\"00000000000000001\"}", "is not the id of a folder"},
+        {WEIR__ORDER_CHANGES, "{\"adopt\":\"1\"}", "no member 'adopt'"},
+        {WEIR__ORDER_CHANGES, "{\"groups\":[]}", "no member 'groups'"},
         {WEIR__ORDER_HUB, "{\"groups\":\"a\"}", "groups: it must be an array of texts"},
         {WEIR__ORDER_HUB, "{\"groups\":[1]}", "groups: it must be an array of texts"},
         {WEIR__ORDER_HUB, "{\"groups\":[\"a/b\"]}", "groups: "},

@@ -1,0 +1,243 @@
+/* hub_show.c - weir hub show: everything that is known of one hub, as text or as JSON.
+ *
+ * A folder knows it all. Over a connection AMQP tells name, time and partitions, and the server's
+ * HTTP the rest, where it is known. What was not told is left out. */
+#include "cli/hub_show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/exit.h"
+#include "cli/home.h"
+#include "cli/json.h"
+#include "cli/when.h"
+
+#define DURATION_BYTES 32
+#define DAY_MS INT64_C(86400000)
+
+/* ---- gathering ---- */
+
+struct view {
+    struct weir_hub_info hub;
+    bool detailed; /* groups and retention are known, */
+    bool kept;     /* and what is kept, and on how much disk */
+    struct weir_hub_stats stats;
+    char (*groups)[WEIR_NAME_BYTES];
+    uint32_t group_count;
+};
+
+static int note_group(const char *group, void *user)
+{
+    struct view *v = user;
+    void *groups = realloc(v->groups, (v->group_count + 1) * sizeof *v->groups);
+
+    if (!groups) return WEIR_ENOMEM;
+    v->groups = groups;
+    snprintf(v->groups[v->group_count++], WEIR_NAME_BYTES, "%s", group);
+    return 0;
+}
+
+static int look_at_folder(struct weir *w, const char *hub, struct view *v, struct weir_error *err)
+{
+    int rc = weir_hub_info(w, hub, &v->hub, err);
+
+    if (rc == 0) rc = weir_hub_stats(w, hub, &v->stats, err);
+    if (rc == 0) rc = weir_group_list(w, hub, note_group, v, err);
+    v->detailed = v->kept = true;
+    return rc;
+}
+
+static int look_at_server(struct weir__home *home, const char *hub, struct view *v,
+                          struct weir_error *err)
+{
+    struct weir_hub_info more;
+    int rc = weir_hub_info(home->weir, hub, &v->hub, err);
+
+    if (rc != 0 || !home->remote) return rc;
+    rc = weir__remote_hub_show(home->remote, hub, &more, &v->stats, &v->kept, note_group, v, err);
+    v->hub.retain_ms = more.retain_ms;
+    v->hub.retain_bytes = more.retain_bytes;
+    v->detailed = true;
+    return rc;
+}
+
+/* ---- as text ---- */
+
+/* The largest unit that it is a whole number of. */
+static const char *duration_text(int64_t ms, char out[DURATION_BYTES])
+{
+    if (ms < 0)
+        snprintf(out, DURATION_BYTES, "for ever");
+    else if (ms % DAY_MS == 0)
+        snprintf(out, DURATION_BYTES, "%" PRId64 "d", ms / DAY_MS);
+    else if (ms % 1000 == 0)
+        snprintf(out, DURATION_BYTES, "%" PRId64 "s", ms / 1000);
+    else
+        snprintf(out, DURATION_BYTES, "%" PRId64 "ms", ms);
+    return out;
+}
+
+void weir__hub_print_retention(const struct weir_hub_info *h)
+{
+    char age[DURATION_BYTES];
+
+    printf("%s", duration_text(h->retain_ms, age));
+    if (h->retain_bytes) printf(", %" PRIu64 " bytes", h->retain_bytes);
+}
+
+static void print_kept(const struct weir_hub_stats *s)
+{
+    char when[WEIR__WHEN_BYTES], span[DURATION_BYTES];
+
+    if (s->begin_time_ms > 0)
+        printf("kept        %" PRIu64 " bytes of events, the oldest from %s\n", s->stored_bytes,
+               weir__when_text(s->begin_time_ms, when));
+    printf("on disk     %" PRIu64 " bytes", s->disk_bytes);
+    if (s->segments) printf(" in %" PRIu64 " segments", s->segments);
+    if (s->disk_bytes_max) printf(", at most %" PRIu64, s->disk_bytes_max);
+    putchar('\n');
+    if (s->next_expiry_ms >= 0)
+        printf("next expiry %" PRIu64 " bytes in %s\n", s->next_expiry_bytes,
+               duration_text(s->next_expiry_ms / 1000 * 1000, span));
+}
+
+static void print_head(const struct view *v)
+{
+    char when[WEIR__WHEN_BYTES];
+
+    printf("hub         %s\ncreated     %s\n", v->hub.name,
+           weir__when_text(v->hub.created_ms, when));
+    if (v->detailed) {
+        printf("groups     ");
+        for (uint32_t i = 0; i < v->group_count; i++) printf(" %s", v->groups[i]);
+        printf("\nretention   ");
+        weir__hub_print_retention(&v->hub);
+        putchar('\n');
+    }
+    if (v->kept) print_kept(&v->stats);
+    printf("\npartition      events   first sequence    next sequence       last offset  "
+           "last enqueued\n");
+}
+
+static void print_partition(uint32_t number, const struct weir_partition_info *p)
+{
+    char when[WEIR__WHEN_BYTES];
+
+    printf("%9" PRIu32 " %11" PRIu64 " %16" PRIu64 " %16" PRIu64, number,
+           p->next_sequence - p->begin_sequence, p->begin_sequence, p->next_sequence);
+    if (p->last_offset > 0)
+        printf("  %16" PRIu64 "  %s\n", p->last_offset, weir__when_text(p->last_time_ms, when));
+    else
+        printf("  %16s  -\n", "-");
+}
+
+/* ---- as JSON ---- */
+
+static void write_time(const char *name, int64_t ms)
+{
+    char when[WEIR__WHEN_BYTES];
+
+    if (ms > 0)
+        printf(",\"%s\":\"%s\"", name, weir__when_text(ms, when));
+    else
+        printf(",\"%s\":null", name);
+}
+
+static void write_kept(const struct weir_hub_stats *s)
+{
+    printf(",\"stored_bytes\":%" PRIu64 ",\"disk_bytes\":%" PRIu64 ",\"disk_bytes_max\":%" PRIu64,
+           s->stored_bytes, s->disk_bytes, s->disk_bytes_max);
+    write_time("oldest_enqueued", s->begin_time_ms);
+    printf(",\"next_expiry_bytes\":%" PRIu64 ",\"next_expiry_ms\":%" PRId64, s->next_expiry_bytes,
+           s->next_expiry_ms);
+}
+
+static void write_head(const struct view *v)
+{
+    printf("{\"name\":");
+    weir__json_text(stdout, weir_text(v->hub.name));
+    write_time("created", v->hub.created_ms);
+    if (v->detailed) {
+        printf(",\"retain_ms\":%" PRId64 ",\"retain_bytes\":%" PRIu64 ",\"groups\":[",
+               v->hub.retain_ms, v->hub.retain_bytes);
+        for (uint32_t i = 0; i < v->group_count; i++) {
+            if (i > 0) putchar(',');
+            weir__json_text(stdout, weir_text(v->groups[i]));
+        }
+        putchar(']');
+    }
+    if (v->kept) write_kept(&v->stats);
+    printf(",\"partitions\":[");
+}
+
+static void write_partition(uint32_t number, const struct weir_partition_info *p)
+{
+    printf("%s{\"id\":\"%" PRIu32 "\",\"begin_sequence\":%" PRIu64 ",\"next_sequence\":%" PRIu64,
+           number ? "," : "", number, p->begin_sequence, p->next_sequence);
+    if (p->last_offset > 0)
+        printf(",\"last_offset\":\"%" PRIu64 "\"", p->last_offset);
+    else
+        printf(",\"last_offset\":null");
+    write_time("last_enqueued", p->last_time_ms);
+    putchar('}');
+}
+
+/* ---- the command ---- */
+
+struct show_options {
+    struct weir__common common;
+    bool json;
+};
+
+static const struct weir__args_row show_rows[] = {
+    WEIR__ARGS_CONNECT,
+    {"json", WEIR__ARGS_FLAG, offsetof(struct show_options, json), NULL, "one line of JSON"},
+    {0},
+};
+
+static int show(struct weir__home *home, const struct view *v, bool json, struct weir_error *err)
+{
+    struct weir_partition_info p;
+    int rc = 0;
+
+    (json ? write_head : print_head)(v);
+    for (uint32_t i = 0; rc == 0 && i < v->hub.partitions; i++) {
+        rc = weir_partition_info(home->weir, v->hub.name, i, &p, err);
+        if (rc == 0) (json ? write_partition : print_partition)(i, &p);
+    }
+    if (json) printf("]}\n");
+    return rc;
+}
+
+static int run_show(const struct weir__command *self, int argc, char **argv)
+{
+    struct show_options o = {0};
+    struct weir__home home;
+    struct weir_error err;
+    struct view v = {0};
+    int code, rc;
+
+    if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
+    code = weir__home_reach(&home, self, &o.common, WEIR__HOME_DETAILS);
+    if (code != 0) return code;
+    rc = home.wire ? look_at_server(&home, o.common.word[0], &v, &err)
+                   : look_at_folder(home.weir, o.common.word[0], &v, &err);
+    if (rc == 0) rc = show(&home, &v, o.json, &err);
+    free(v.groups);
+    code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub show");
+    return weir__exit_printed(weir__home_leave(&home, code));
+}
+
+const struct weir__command weir__command_hub_show = {
+    .name = "hub show",
+    .words = "HUB",
+    .summary = "show a hub, what it keeps, its groups and its partitions",
+    .more = "Over a connection AMQP does not tell the groups, the retention and the size on disk.",
+    .rows = show_rows,
+    .words_min = 1,
+    .words_max = 1,
+    .run = run_show,
+};
