@@ -64,7 +64,7 @@ said 'Content-Length: 52' head
 ask 204 OPTIONS /health
 said '^Allow: GET, HEAD, OPTIONS' head
 ask 204 OPTIONS '/$weir/hubs/x'
-said '^Allow: GET, HEAD, PUT, DELETE, OPTIONS' head
+said '^Allow: GET, HEAD, PUT, DELETE, PATCH, OPTIONS' head
 ask 405 POST /health
 said '<Error><Code>405</Code><Detail>The method POST is not known here.</Detail></Error>'
 said '^Allow: GET, HEAD, OPTIONS' head
@@ -167,13 +167,31 @@ ask 200 -t "$root" PUT '/$weir/hubs/NEW' -d '{}'
 ask 412 -t "$root" PUT '/$weir/hubs/new' -d '{"groups":["b"]}' -H 'If-None-Match: *'
 said '{"code":412,"detail":".*exists already'
 ask 200 -t "$root" GET '/$weir/hubs/new'
-said '"groups":\["$Default","a"\]}' # nothing was changed
+said '"groups":\["$Default","a"\],"stored_bytes"' # nothing was changed
 ask 409 -t "$root" PUT '/$weir/hubs/new' -d '{"partitions":4}'
 said '{"code":409,"detail":".*partitions 3, not 4'
 ask 409 -t "$root" PUT '/$weir/hubs/new' -d '{"retain_ms":-1}'
 said 'retain_ms 86400000, not -1'
 ask 400 -t "$root" PUT '/$weir/hubs/new' -d '{"partition":4}'
 said "no member 'partition'"
+ask 200 -t "$root" PATCH '/$weir/hubs/new' -d '{"retain_ms":-1,"retain_bytes":1048576}'
+said '"partitions":3,.*"retain_ms":-1,"retain_bytes":1048576'
+ask 200 -t "$root" PATCH '/$weir/hubs/new' -d '{"retain_bytes":0}'
+said '"retain_ms":-1,"retain_bytes":0'
+ask 200 -t "$root" PATCH '/$weir/hubs/new' -d '{"retain_ms":0}'
+said '"retain_ms":604800000,'
+ask 400 -t "$root" PATCH '/$weir/hubs/new' -d '{"partitions":2}'
+said 'can only become more'
+ask 400 -t "$root" PATCH '/$weir/hubs/new' -d '{"partitions":4294967299}'
+ask 400 -t "$root" PATCH '/$weir/hubs/new' -d '{"groups":["x"]}'
+ask 404 -t "$root" PATCH '/$weir/hubs/nowhere' -d '{"retain_ms":1}'
+ask 200 -t "$root" GET '/$weir/hubs/new'
+said '"stored_bytes":[0-9]*,"disk_bytes":[1-9][0-9]*,"disk_bytes_max":[0-9]*,"begin_time_ms":[0-9]*,'
+ask 200 -t "$root" GET '/$weir/orphans'
+said '^{"orphans":\[\]}'
+ask 404 -t "$root" PUT '/$weir/hubs/found' -d '{"adopt":"2a"}'
+said 'no orphan hub-000000000000002a'
+ask 400 -t "$root" PUT '/$weir/hubs/found' -d '{"adopt":"2a","partitions":1}'
 ask 400 -t "$root" PUT '/$weir/hubs/other' -d '{"partitions":0}'
 ask 400 -t "$root" PUT '/$weir/hubs/other' -d '{"partitions":4294967300}'
 ask 400 -t "$root" PUT '/$weir/hubs/-wrong-'
