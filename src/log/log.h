@@ -250,8 +250,8 @@ void weir__log_unwatch(struct weir__log *, struct weir__log_watch *);
 /* ---- keeping ---- */
 
 /* Gives the log more partitions, empty ones behind those it has, durably. It goes on meanwhile, and
- * the events that are there stay where they are. As many as it has is no error. WEIR_EINVAL: they
- * would become fewer, or more than there can be. */
+ * the events that are there stay where they are. One that has as many, or more, stays as it is.
+ * WEIR_EINVAL: more than there can be. */
 int weir__log_grow(struct weir__log *, uint32_t partitions, struct weir_error *);
 
 /* Rolls by age, prepares the next segment, marks the end of an idle log, applies retention. The

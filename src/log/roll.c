@@ -283,6 +283,7 @@ static int reserve_place(struct weir__log *log, struct weir_error *err)
 
 int weir__log_grow(struct weir__log *log, uint32_t partitions, struct weir_error *err)
 {
+    bool grows;
     int rc;
 
     if (partitions > WEIR__LOG_PARTITIONS_MAX)
@@ -291,11 +292,9 @@ int weir__log_grow(struct weir__log *log, uint32_t partitions, struct weir_error
     weir__mutex_lock(&log->lock);
     weir__log_take_lead(log);
     rc = weir__log_state_locked(log, err);
-    if (rc == 0 && partitions < log->partitions)
-        rc = weir__fail(err, WEIR_EINVAL, "there are %u partitions, and they cannot become fewer",
-                        log->partitions);
-    if (rc == 0) rc = weir__log_size(log, partitions, err);
-    if (rc == 0) {
+    grows = partitions > log->partitions;
+    if (rc == 0 && grows) rc = weir__log_size(log, partitions, err);
+    if (rc == 0 && grows) {
         weir__mutex_unlock(&log->lock);
         rc = weir__log_write_control(log, err);
         weir__mutex_lock(&log->lock);
