@@ -5,7 +5,8 @@
  *
  * Threads: everything here may be called from any thread. A hub has one lock, which guards its
  * groups and who sits in their places; publishing does not take it. Completions are the log's: on
- * its flusher thread, in log order, each exactly once. */
+ * threads that all hubs of the folder share, one of a hub at a time, in log order, each exactly once.
+ * One that blocks keeps a thread from the other hubs. */
 #ifndef WEIR_HUB_HUB_H
 #define WEIR_HUB_HUB_H
 

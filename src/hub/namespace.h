@@ -14,11 +14,12 @@
  * events in it: see namespace_folders.c.
  *
  * A hub's log is opened when the hub is first used, so that a folder of many hubs opens at once and
- * an idle hub costs a few hundred bytes; it stays open until the namespace is closed. A hub that
+ * an idle hub costs a few hundred bytes; it stays open until the namespace is closed. All logs share
+ * the threads of one pool. A hub that
  * cannot be opened keeps its error for whoever uses it; the others are not concerned.
  *
  * Threads: everything here may be called from any thread, close from one when all hubs are
- * released. Lock order: change > lock > a hub's lock > its log's lock > a receiver's lock. `change`
+ * released. Lock order: change > lock > a hub's lock > its log's locks > a receiver's lock. `change`
  * is held by one change at a time, disk included; `lock` guards the catalogue and the list of hubs
  * in memory and is never held during a disk operation, so using a hub waits for no other hub. */
 #ifndef WEIR_HUB_NAMESPACE_H
