@@ -458,78 +458,6 @@ static uint64_t generation_of(struct simfs *disk)
     return generation;
 }
 
-#define GROUPS_EACH 320u
-
-/* Adds hubs and groups until one copy has so many bytes. */
-static void grow_to(struct weir__catalog *c, size_t bytes)
-{
-    struct weir__catalog_hub *hub = NULL;
-    struct weir__buf buf;
-    size_t left;
-
-    weir__buf_init(&buf, bytes);
-    assert_int_equal(weir__catalog_encode(c, &buf, &err), 0);
-    left = bytes - buf.len;
-    weir__buf_fini(&buf);
-    while (left > 0) {
-        char name[WEIR__GROUP_NAME_MAX + 1];
-        int len = left < 2 + WEIR__GROUP_NAME_MAX + 8 ? 6 : WEIR__GROUP_NAME_MAX;
-        if (left < 16) len = (int)left - 2;
-        if (!hub || hub->group_count == GROUPS_EACH) {
-            char hub_name[16];
-            snprintf(hub_name, sizeof hub_name, "hub%04u", c->hub_count);
-            assert_int_equal(weir__catalog_add_hub(c, &hub, &err), 0);
-            memcpy(hub->name, hub_name, sizeof hub_name);
-            hub->id = c->next_hub_id++;
-            hub->partitions = 1;
-            assert_int_equal(weir__catalog_add_group(hub, WEIR__GROUP_DEFAULT, &err), 0);
-            left -= 44 + 2 + strlen(hub_name) + 2 + 2 + strlen(WEIR__GROUP_DEFAULT) + 2;
-        }
-        memset(name, 'x', sizeof name); /* what tells them apart comes first: that is quicker */
-        name[snprintf(name, sizeof name, "%u", hub->group_count)] = 'x';
-        name[len] = '\0';
-        assert_int_equal(weir__catalog_add_group(hub, name, &err), 0);
-        left -= 2 + (size_t)len;
-    }
-}
-
-/* One byte more than the limit is refused before anything is written. */
-static void the_largest_catalogue_is_kept_and_no_larger(void **state)
-{
-    struct simfs *disk = saved_disk();
-    struct weir__catalog_store s;
-    struct weir__catalog c, back;
-    struct lines lines = {0};
-    struct weir__catalog_group *group;
-    uint64_t hash, calls;
-    size_t len;
-
-    (void)state;
-    assert_int_equal(load(disk, &c, &s, &lines), 0);
-    c.generation = 8;
-    grow_to(&c, WEIR__CATALOG_HEADER_BYTES + WEIR__CATALOG_BYTES_MAX);
-    assert_int_equal(weir__catalog_save(&s, &c, &err), 0);
-    assert_int_equal(simfs_size(disk, DIR "/catalog.0"),
-                     WEIR__CATALOG_HEADER_BYTES + WEIR__CATALOG_BYTES_MAX);
-    assert_int_equal(load(disk, &back, &s, &lines), 0);
-    assert_int_equal(back.generation, 8);
-    assert_int_equal(back.hub_count, c.hub_count);
-    weir__catalog_fini(&back);
-
-    group = &c.hubs[c.hub_count - 1].groups[c.hubs[c.hub_count - 1].group_count - 1];
-    len = strlen(group->name);
-    assert_true(len < WEIR__GROUP_NAME_MAX);
-    memcpy(group->name + len, "x", 2);
-    c.generation = 9;
-    hash = simfs_hash(disk);
-    calls = simfs_calls(disk, SIMFS_CHANGES);
-    assert_int_equal(weir__catalog_save(&s, &c, &err), WEIR_ELIMIT);
-    assert_int_equal(simfs_hash(disk), hash); /* what was there stays */
-    assert_int_equal(simfs_calls(disk, SIMFS_CHANGES), calls);
-    weir__catalog_fini(&c);
-    simfs_free(disk);
-}
-
 /* A copy that was left behind, and its partner: the newer one wins, and when that is bad, what the
  * older one lacks is not taken for deleted. */
 static void copies_of_different_age(void **state)
@@ -645,7 +573,6 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(limits),
         cmocka_unit_test(hubs_are_kept_in_the_order_of_their_ids),
-        cmocka_unit_test(the_largest_catalogue_is_kept_and_no_larger),
         cmocka_unit_test(copies_of_different_age),
         cmocka_unit_test(a_short_want_is_no_damage),
         cmocka_unit_test(every_allocation_fails_once),
