@@ -161,6 +161,25 @@ class Abuse(unittest.TestCase):
         self.assertIsNotNone(read_all(s))
         s.close()
 
+    # -- links to nowhere --
+
+    def test_links_without_an_address(self):
+        """Before any token: no terminus, a transaction coordinator, a source in a target's place."""
+        coordinator, nothing = Described(0x30, []), None
+        for source, target, receives in ((Described(SOURCE, []), nothing, False),
+                                         (Described(SOURCE, []), coordinator, False),
+                                         (Described(SOURCE, []), Described(SOURCE, ["eh1"]), False),
+                                         (nothing, Described(TARGET, []), True),
+                                         (Described(TARGET, [PLACE]), Described(TARGET, []), True)):
+            c = self.connect()
+            c.begin(0)
+            c.say(0, ATTACH, ["l", 0, receives, None, None, source, target, None, None, 0])
+            answer = c.hear(ATTACH)
+            self.assertEqual(answer.fields[5:7], [None, None])
+            end = c.hear(DETACH)
+            self.assertEqual(end.condition, "amqp:not-implemented")
+            self.assertIn("a link without an address", end.fields[2].value[1])
+
     # -- credit and windows --
 
     def test_a_sender_that_does_not_wait_for_credit(self):
