@@ -246,6 +246,10 @@ static void all_forms_of_a_transfer_are_one(void **state)
         "14: 43 43 b0 00000004 '0123' 43 56 00 56 00 | '%s'",
         "14: 43 43 a0 04 '0123' 40 40 40 50 00 40 42 42 41 | '%s'",
         "14: 43 43 a0 04 '0123' | '%s'",
+        /* the descriptor in its other forms: a long number, and its name */
+        "00 80 0000000000000014 c0 0a 04 43 43 a0 04 '0123' 43 '%s'",
+        "00 a3 12 'amqp:transfer:list' c0 0a 04 43 43 a0 04 '0123' 43 '%s'",
+        "00 b3 00000012 'amqp:transfer:list' d0 0000000d 00000004 43 43 a0 04 '0123' 43 '%s'",
     };
     char said[400], filler[101];
 
