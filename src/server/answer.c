@@ -83,6 +83,7 @@ void weir__answer_error(struct weir__visit *v, unsigned status, const char *fmt,
     weir__buf_clear(&a->body);
     a->status = status;
     a->incomplete = false;
+    a->retry = status == 503;
     a->type = is_ours(v) ? TYPE_JSON : TYPE_XML;
     if (is_ours(v)) {
         weir__answer_add(a, "{\"code\":%u,\"detail\":", status);
@@ -120,5 +121,4 @@ void weir__answer_failure(struct weir__visit *v, const struct weir_error *why)
     else
         weir__answer_error(v, status, "%.*s", (int)said.description.len,
                            (const char *)said.description.at);
-    v->answer.retry = status == 503;
 }

@@ -191,7 +191,6 @@ static void take_body(struct weir__visit *v, struct weir__bytes piece)
     if (v->route->scope == WEIR__SCOPE_OPEN || v->route->scope == WEIR__SCOPE_LOCAL) return;
     if (all + piece.len > WEIR__WEB_BODIES_MAX) {
         weir__answer_error(v, 503, "The server holds too many requests now.");
-        v->answer.retry = true;
     } else if (piece.len > WEIR__WEB_BODY_MAX - v->body.len) {
         weir__answer_error(v, 413, "A body has at most %zu bytes.", WEIR__WEB_BODY_MAX);
     } else if (!weir__buf_add(&v->body, piece.at, piece.len)) {

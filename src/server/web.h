@@ -59,7 +59,8 @@ void weir__answer_json(struct weir__visit *, unsigned status);
 void weir__answer_empty(struct weir__visit *, unsigned status);
 
 /* An error: <Error><Code>...</Code><Detail>...</Detail></Error>, as Azure says it; below /$weir the
- * same two as JSON, as everything there is. Replaces what was written. */
+ * same two as JSON, as everything there is. Replaces what was written. With 503 it says when to come
+ * again. */
 __attribute__((format(printf, 3, 4))) void weir__answer_error(struct weir__visit *, unsigned status,
                                                               const char *fmt, ...);
 

@@ -2,6 +2,7 @@
 that anybody else would notice. After each test the server serves, and is not larger than it may
 be."""
 import os
+import select
 import socket
 import struct
 import threading
@@ -9,7 +10,7 @@ import time
 import unittest
 
 from client import (ATTACH, BATCH, BEGIN, CLOSE, DATA, DETACH, DISPOSITION, END, FLOW, OPEN, SOURCE,
-                    TARGET, TRANSFER, Connection, Described, Server, Short, section)
+                    TARGET, TRANSFER, Connection, Described, Server, Short, section, token)
 
 PLACE = "eh1/ConsumerGroups/$Default/Partitions/0"
 LIMIT = 1 << 20
@@ -108,6 +109,28 @@ class Abuse(unittest.TestCase):
                       b"Content-Length: 99999999999\r\n\r\n")
             self.assertTrue(read_all(s).startswith(b"HTTP/1.1 4"))
 
+    def test_bodies_that_are_never_finished(self):
+        """All of them together have a limit; who is beyond it learns when to come again."""
+        head = (b"POST /eh1/messages HTTP/1.1\r\nHost: a\r\nAuthorization: "
+                + token("sb://localhost/eh1").encode() + b"\r\nContent-Length: ")
+        size, held = 2 << 20, []
+        for _ in range((32 << 20) // size + 1):  # a byte short each, so the last is beyond it
+            held.append(dial(self.server.http))
+            held[-1].sendall(head + b"%d\r\n\r\n" % size + b"x" * (size - 1))
+        answered, _, _ = select.select(held, [], [], 20)
+        lines = answered[0].recv(4096).split(b"\r\n")
+        self.assertTrue(lines[0].startswith(b"HTTP/1.1 503 "))
+        self.assertIn(b"Retry-After: 4", lines)
+        for s in held:
+            s.close()
+        while True:  # as soon as it knows that they are gone
+            with dial(self.server.http) as s:
+                s.sendall(head + b"1\r\nConnection: close\r\n\r\nx")
+                answer = read_all(s)
+            if not answer.startswith(b"HTTP/1.1 503 "):
+                break
+        self.assertTrue(answer.startswith(b"HTTP/1.1 201 "), answer)
+
     # -- too large --
 
     def test_a_frame_larger_than_allowed(self):
@@ -164,7 +187,7 @@ class Abuse(unittest.TestCase):
     # -- links to nowhere --
 
     def test_links_without_an_address(self):
-        """Before any token: no terminus, a transaction coordinator, a source in a target's place."""
+        """Before any token: no terminus, a coordinator, a source in a target's place."""
         coordinator, nothing = Described(0x30, []), None
         for source, target, receives in ((Described(SOURCE, []), nothing, False),
                                          (Described(SOURCE, []), coordinator, False),

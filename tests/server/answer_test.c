@@ -1,0 +1,137 @@
+/* answer_test.c - how failures are told over HTTP: the status, what is said, and whether to come
+ * again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "server/web.h"
+
+#define DETAIL "<what> it was & why"
+
+struct scene {
+    struct weir__server server;
+    struct weir__http_request request;
+    struct weir__visit visit;
+    unsigned lines; /* that were logged */
+};
+
+static void count_line(enum weir__level level, const char *room, const char *line, void *user)
+{
+    (void)level, (void)room, (void)line;
+    ++*(unsigned *)user;
+}
+
+static struct scene *set_scene(const char *path)
+{
+    struct scene *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    s->server.logger = (struct weir__logger){.fn = count_line, .user = &s->lines};
+    s->request.path = weir__bytes_of(path, strlen(path));
+    s->request.method = WEIR__HTTP_POST;
+    s->visit.server = &s->server;
+    s->visit.request = &s->request;
+    weir__buf_init(&s->visit.answer.body, WEIR__WEB_ANSWER_MAX);
+    return s;
+}
+
+static void clear_scene(struct scene *s)
+{
+    weir__buf_fini(&s->visit.answer.body);
+    free(s);
+}
+
+static bool says(const struct scene *s, const char *text)
+{
+    char body[2 * WEIR_ERROR_TEXT_BYTES];
+
+    snprintf(body, sizeof body, "%.*s", (int)s->visit.answer.body.len, s->visit.answer.body.at);
+    return strstr(body, text) != NULL;
+}
+
+static void tell(struct scene *s, int code)
+{
+    struct weir_error why;
+
+    weir__fail(&why, code, DETAIL);
+    weir__answer_failure(&s->visit, &why);
+}
+
+/* A client that is told to come again knows when; no other is asked to. */
+static void each_failure_has_its_status(void **state)
+{
+    static const struct {
+        int code;
+        unsigned status;
+        bool retry, told, logged;
+    } cases[] = {
+        {WEIR_EINVAL, 400, false, true, false},   {WEIR_ENOTFOUND, 404, false, true, false},
+        {WEIR_EDENIED, 403, false, true, false},  {WEIR_EEXIST, 409, false, true, false},
+        {WEIR_ETOOBIG, 413, false, true, false},  {WEIR_EBUSY, 503, true, false, true},
+        {WEIR_ENOMEM, 503, true, false, true},    {WEIR_ENOSPACE, 503, true, true, true},
+        {WEIR_ECORRUPT, 500, false, false, true}, {WEIR_EIO, 500, false, false, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scene *s = set_scene("/eh1/messages");
+        tell(s, cases[i].code);
+        if (s->visit.answer.status != cases[i].status)
+            fail_msg("%s: %u", weir_error_name(cases[i].code), s->visit.answer.status);
+        assert_int_equal(s->visit.answer.retry, cases[i].retry);
+        assert_int_equal(says(s, "&#60;what&#62; it was &#38; why"), cases[i].told);
+        assert_int_equal(s->lines > 0, cases[i].logged);
+        clear_scene(s);
+    }
+}
+
+static void our_own_paths_answer_in_json(void **state)
+{
+    struct scene *s = set_scene("/$weir/hubs/x");
+
+    (void)state;
+    tell(s, WEIR_ENOTFOUND);
+    assert_true(says(s, "{\"code\":404,\"detail\":\""));
+    assert_true(says(s, DETAIL));
+    assert_string_equal(s->visit.answer.type, "application/json");
+    clear_scene(s);
+}
+
+/* What would break out of a string, or the page, does not. */
+static void texts_are_quoted(void **state)
+{
+    struct scene *s = set_scene("/$weir/hubs/x");
+
+    (void)state;
+    weir__answer_error(&s->visit, 400, "a \"b\" \\ \x1b \n \xc2\x9b");
+    assert_true(says(s, "a \\\"b\\\" \\\\ ? ? ??"));
+    clear_scene(s);
+}
+
+/* Half an answer is none. */
+static void an_error_replaces_what_was_said(void **state)
+{
+    struct scene *s = set_scene("/eh1/messages");
+
+    (void)state;
+    weir__answer_add(&s->visit.answer, "half of the list");
+    s->visit.answer.incomplete = true;
+    tell(s, WEIR_EBUSY);
+    assert_false(says(s, "half"));
+    assert_false(s->visit.answer.incomplete);
+    clear_scene(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_failure_has_its_status),
+        cmocka_unit_test(our_own_paths_answer_in_json),
+        cmocka_unit_test(texts_are_quoted),
+        cmocka_unit_test(an_error_replaces_what_was_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
