@@ -99,6 +99,22 @@ static void two_folders_are_two_worlds(void **state)
     tempdir_remove(second);
 }
 
+static void a_batch_is_as_large_as_was_asked_for(void **state)
+{
+    struct weir_options o = {.size = sizeof o, .batch_bytes_max = 4096};
+    struct weir_producer *p;
+
+    make_hub(*state, 1);
+    p = open_producer(*state);
+    assert_batch_edge(p, 1 << 20); /* unless somebody asks */
+    close_producer(p);
+    assert_ok(weir_close(*state, &err));
+    assert_ok(weir_open((struct weir **)state, dir, &o, &err));
+    p = open_producer(*state);
+    assert_batch_edge(p, o.batch_bytes_max);
+    close_producer(p);
+}
+
 static void versions_agree(void **state)
 {
     (void)state;
@@ -116,6 +132,7 @@ int main(void)
         CONTRACT_TEST(the_second_to_open_learns_who_was_first),
         CONTRACT_TEST(a_folder_can_be_required_to_exist),
         CONTRACT_TEST(two_folders_are_two_worlds),
+        CONTRACT_TEST(a_batch_is_as_large_as_was_asked_for),
         cmocka_unit_test(versions_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,25 @@ static void too_large_is_too_large(void **state)
     assert_ok(weir_close(w, &err));
 }
 
+/* The server's limit, to the byte, and one of our own below it. */
+static void a_batch_is_as_large_as_it_may_be(void **state)
+{
+    struct weir_options o = {.size = sizeof o, .batch_bytes_max = 4096};
+    struct weir *w = open_with(place_string(NULL), PATIENCE_MS);
+    struct weir_producer *p = open_pinned(w, 1);
+
+    (void)state;
+    assert_batch_edge(p, 1 << 20);
+    close_producer(p);
+    assert_ok(weir_close(w, &err));
+    o.ca_file = place.serve.ca_file;
+    assert_ok(weir_open(&w, place_string(NULL), &o, &err));
+    p = open_pinned(w, 1);
+    assert_batch_edge(p, o.batch_bytes_max);
+    close_producer(p);
+    assert_ok(weir_close(w, &err));
+}
+
 /* Closing does not wait for a server that is not there, and tells everybody. */
 static void lost_told(void *user, int rc, const struct weir_receipt *at,
                       const struct weir_error *why)
@@ -328,6 +347,7 @@ int main(void)
         cmocka_unit_test(what_is_missing_is_not_found),
         cmocka_unit_test(a_string_for_one_hub_is_for_that_hub),
         cmocka_unit_test(too_large_is_too_large),
+        cmocka_unit_test(a_batch_is_as_large_as_it_may_be),
         cmocka_unit_test(closing_needs_no_server),
         cmocka_unit_test(too_much_on_its_way_is_busy),
     };

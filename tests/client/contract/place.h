@@ -121,6 +121,20 @@ static inline void assert_nothing(struct weir_receiver *r)
     assert_int_equal(got.count, 0);
 }
 
+#define BATCH_OVERHEAD 16 /* of one event with a long body: its section and that of the batch */
+
+/* A batch of this many bytes is taken, one byte more is not. */
+static inline void assert_batch_edge(struct weir_producer *p, size_t limit)
+{
+    char *body = calloc(1, limit);
+    struct weir_event e = {.body = weir_bytes(body, limit - BATCH_OVERHEAD)};
+
+    assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+    e.body.len++;
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ETOOBIG);
+    free(body);
+}
+
 static inline void close_producer(struct weir_producer *p)
 {
     assert_ok(weir_producer_close(p, PATIENCE_MS, &err));
