@@ -80,12 +80,56 @@ static void it_pushes_aside_what_is_left_of_its_own(void **state)
     fleet_free(f);
 }
 
+/* Partition 1 becomes a foreign owner's, whoever had it. */
+static void give_away(struct fleet *f, struct copy *c)
+{
+    struct weir_scope scope = {c->source->space, "h", "$default"};
+    struct weir_store *store; /* a copy's handle is the copy's */
+    struct weir_view view = {0};
+    struct weir_record *row;
+
+    assert_ok(weir_store_memory(&store, f->name, NULL, &err));
+    assert_ok(store->ops->read(store, &scope, &view, &err));
+    assert_int_equal(view.record_count, 2);
+    row = &view.records[1];
+    assert_ok(store->ops->claim(store, &scope, row, "js", 0, row, &err));
+    weir_view_free(&view);
+    weir_store_close(store);
+}
+
+/* A higher epoch in the way means that the records may have changed: they are read at once, long
+ * before it is time to. */
+static void where_it_may_not_open_it_looks_whose_it_is(void **state)
+{
+    struct fleet *f = fleet_new(2);
+    struct weir_processor_options o;
+    struct weir_receiver *r;
+    struct copy c = {0};
+
+    (void)state;
+    assert_ok(attach(f, 1000, &r));
+    o = copy_options(&c);
+    o.strategy = WEIR_GREEDY;
+    o.beat_ms = 20 * PATIENCE_MS;
+    o.expire_ms = 0;
+    copy_start_with(&c, f, &o);
+    fleet_await(f, f->errors[WEIR_OPENING] > 0);
+    assert_int_equal(f->last_code, WEIR_EEPOCH);
+    assert_int_equal(f->closes, 0);
+    give_away(f, &c);
+    fleet_await(f, f->reasons[WEIR_CLOSED_LOST] == 1);
+    weir_receiver_close(r);
+    copy_stop(&c);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alone_it_locks_others_out),
         cmocka_unit_test(beside_foreign_owners_it_does_not),
         cmocka_unit_test(it_pushes_aside_what_is_left_of_its_own),
+        cmocka_unit_test(where_it_may_not_open_it_looks_whose_it_is),
     };
     return cmocka_run_group_tests_name("shared", tests, NULL, NULL);
 }
