@@ -1,0 +1,151 @@
+/* fs_posix_test.c - a kernel that says no: what the machine's own file system makes of it. The
+ * linker puts this program's fsync and fdatasync in the place of the library's. */
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "log/fs.h"
+#include "support/tempdir.h"
+
+#define PLAN_MAX 4
+
+/* What the next calls answer: an errno each, then 0 for good. */
+static struct {
+    int answers[PLAN_MAX];
+    unsigned calls;
+} plan;
+
+int __wrap_fsync(int fd);
+int __wrap_fdatasync(int fd);
+
+static int follow_plan(void)
+{
+    unsigned at = plan.calls++;
+
+    errno = at < PLAN_MAX ? plan.answers[at] : 0;
+    return errno ? -1 : 0;
+}
+
+int __wrap_fsync(int fd)
+{
+    (void)fd;
+    return follow_plan();
+}
+
+int __wrap_fdatasync(int fd)
+{
+    (void)fd;
+    return follow_plan();
+}
+
+static unsigned count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir)) count++;
+    closedir(dir);
+    return count;
+}
+
+struct failing {
+    int answers[PLAN_MAX];
+    int rc;
+    unsigned calls;
+};
+
+/* An interrupted call is made again; an error is told, once, and the call is not made again. */
+static const struct failing cases[] = {
+    {{0}, 0, 1},
+    {{EINTR, 0}, 0, 2},
+    {{EINTR, EINTR, 0}, 0, 3},
+    {{EIO, 0}, WEIR_EIO, 1},
+    {{EINTR, EIO, 0}, WEIR_EIO, 2},
+    {{ENOSPC, 0}, WEIR_ENOSPACE, 1},
+};
+
+#define CASES (sizeof cases / sizeof cases[0])
+
+static void begin_case(size_t i)
+{
+    for (unsigned k = 0; k < PLAN_MAX; k++) plan.answers[k] = cases[i].answers[k];
+    plan.calls = 0;
+}
+
+static void end_case(size_t i, int rc, const struct weir_error *err, const char *path)
+{
+    assert_int_equal(rc, cases[i].rc);
+    assert_int_equal(plan.calls, cases[i].calls);
+    if (rc != 0 && !strstr(err->text, path)) fail_msg("%zu: %s", i, err->text);
+}
+
+static void a_folder_that_is_not_durable_is_told(void **state)
+{
+    struct weir__fs *fs = weir__fs_posix();
+    char dir[TEMPDIR_BYTES];
+    unsigned before;
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    begin_case(0);
+    assert_int_equal(fs->ops->sync_dir(fs, dir, NULL), 0);
+    before = count_descriptors();
+    for (size_t i = 0; i < CASES; i++) {
+        struct weir_error err = {0};
+        int rc;
+        begin_case(i);
+        rc = fs->ops->sync_dir(fs, dir, &err);
+        end_case(i, rc, &err, dir);
+    }
+    assert_int_equal(count_descriptors(), before);
+    tempdir_remove(dir);
+}
+
+static void a_file_that_is_not_durable_is_told(void **state)
+{
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 8];
+    struct weir__fs *fs = weir__fs_posix();
+    struct weir__file *f;
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    snprintf(path, sizeof path, "%s/f", dir);
+    assert_int_equal(fs->ops->open(fs, path, WEIR__FS_CREATE, &f, NULL), 0);
+    for (size_t i = 0; i < CASES; i++) {
+        struct weir_error err = {0};
+        int rc;
+        begin_case(i);
+        rc = f->ops->sync(f, &err);
+        end_case(i, rc, &err, path);
+    }
+    weir__file_close(f);
+    tempdir_remove(dir);
+}
+
+static void what_is_not_there_is_not_synced(void **state)
+{
+    struct weir__fs *fs = weir__fs_posix();
+    struct weir_error err = {0};
+
+    (void)state;
+    plan.calls = 0;
+    assert_int_equal(fs->ops->sync_dir(fs, "/nowhere/at/all", &err), WEIR_ENOTFOUND);
+    assert_non_null(strstr(err.text, "/nowhere/at/all"));
+    assert_int_equal(plan.calls, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_folder_that_is_not_durable_is_told),
+        cmocka_unit_test(a_file_that_is_not_durable_is_told),
+        cmocka_unit_test(what_is_not_there_is_not_synced),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
