@@ -234,6 +234,8 @@ struct weir__wire_session {
     struct weir__amqp_session *session;
     unsigned links;
     bool sends;
+    bool answered; /* the other side has said how many it takes */
+    bool full;     /* it takes no more than it has */
 };
 
 struct weir__wire_session *weir__wire_session_use(struct weir__wire *, bool sends,

@@ -138,6 +138,19 @@ static void pump_all(struct weir__wire *w)
         if (l->state == WEIR__WIRE_LINK_OPEN && !l->fresh) l->calls->pump(l);
 }
 
+static void on_begin(struct weir__wire *w, const struct weir__amqp_event *ev)
+{
+    struct weir__wire_session *s = w->sessions;
+
+    while (s && s->session != ev->session) s = s->next;
+    if (s) {
+        s->answered = true;
+        weir__wire_advance_all(w);
+    } else if (ev->fields->begin.handle_max.u == 0) { /* a desk's, which has two */
+        weir__wire_break(w, "a session takes one link only, and requests need two");
+    }
+}
+
 /* Its links have been told before. */
 static void end_session(struct weir__wire *w, struct weir__amqp_session *gone)
 {
@@ -162,10 +175,10 @@ static void on_event(struct weir__wire *w, const struct weir__amqp_event *ev)
     switch (ev->type) {
     case WEIR__AMQP_EVENT_PROTOCOL: on_protocol(w); break;
     case WEIR__AMQP_EVENT_OPEN: on_open(w); break;
+    case WEIR__AMQP_EVENT_BEGIN: on_begin(w, ev); break;
     case WEIR__AMQP_EVENT_END: end_session(w, ev->session); break;
     case WEIR__AMQP_EVENT_CLOSE: on_close(w, ev); break;
-    case WEIR__AMQP_EVENT_SASL:
-    case WEIR__AMQP_EVENT_BEGIN: break;
+    case WEIR__AMQP_EVENT_SASL: break;
     default:
         if (end)
             end->event(end, ev);

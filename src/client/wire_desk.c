@@ -204,16 +204,16 @@ static void on_reply(struct weir__wire_desk *d, const struct weir__amqp_delivery
 
 /* ---- the two links ---- */
 
-/* Without $cbs a connection is of no use; another $management is attached when it is needed. */
-static void on_detach(struct weir__wire_desk *d, struct weir__wire_end *end)
+/* Without $cbs a connection is of no use; another $management is attached when it is needed, in a
+ * session of its own. */
+static void on_detach(struct weir__wire_desk *d, struct weir__wire_end *end,
+                      struct weir__amqp_session *session)
 {
     struct weir__wire_end *other = end == &d->request ? &d->reply : &d->request;
 
     end->link = NULL;
-    if (other->link) {
-        weir__amqp_link_set_user(other->link, NULL);
-        weir__amqp_detach(other->link, NULL);
-    }
+    if (other->link) weir__amqp_link_set_user(other->link, NULL);
+    weir__amqp_end(session, NULL);
     weir__wire_desk_lost(d);
     if (d == &d->wire->cbs) weir__wire_break(d->wire, "the link for tokens was detached");
 }
@@ -228,7 +228,9 @@ static void on_event(struct weir__wire_desk *d, int which, const struct weir__am
         break;
     case WEIR__AMQP_EVENT_FLOW: pump(d); break;
     case WEIR__AMQP_EVENT_TRANSFER: on_reply(d, &ev->delivery); break;
-    case WEIR__AMQP_EVENT_DETACH: on_detach(d, which == REQUEST ? &d->request : &d->reply); break;
+    case WEIR__AMQP_EVENT_DETACH:
+        on_detach(d, which == REQUEST ? &d->request : &d->reply, ev->session);
+        break;
     default: break;
     }
 }

@@ -17,30 +17,53 @@
 
 /* ---- sessions ---- */
 
+static struct weir__wire_session *make_session(struct weir__wire *w, bool sends,
+                                               struct weir_error *err)
+{
+    struct weir__wire_session *s = calloc(1, sizeof *s);
+
+    if (!s) {
+        weir__fail(err, WEIR_ENOMEM, "no memory for a session");
+        return NULL;
+    }
+    if (weir__amqp_begin(w->engine, &s->session, err) != 0) {
+        free(s);
+        return NULL;
+    }
+    s->sends = sends;
+    s->next = w->sessions;
+    w->sessions = s;
+    return s;
+}
+
+/* How many links a session takes is known when it was answered. One it takes in any case; the
+ * others wait for the answer: WEIR_EBUSY. */
 struct weir__wire_session *weir__wire_session_use(struct weir__wire *w, bool sends,
                                                   struct weir_error *err)
 {
     unsigned max = sends ? SENDERS_PER_SESSION : SOURCES_PER_SESSION;
     struct weir__wire_session *s = w->sessions;
+    bool awaited = false;
 
-    while (s && (s->sends != sends || s->links >= max)) s = s->next;
-    if (!s) {
-        s = calloc(1, sizeof *s);
-        if (!s || weir__amqp_begin(w->engine, &s->session, err) != 0) {
-            free(s);
-            return NULL;
-        }
-        s->sends = sends;
-        s->next = w->sessions;
-        w->sessions = s;
+    for (; s; s = s->next) {
+        if (s->sends != sends || s->full || s->links >= max) continue;
+        if (s->answered || s->links == 0) break;
+        awaited = true;
     }
-    s->links++;
+    if (!s && awaited) {
+        weir__fail(err, WEIR_EBUSY, "a session that was not answered yet");
+        return NULL;
+    }
+    if (!s) s = make_session(w, sends, err);
+    if (s) s->links++;
     return s;
 }
 
 void weir__wire_session_release(struct weir__wire_session *s)
 {
-    if (s) s->links--;
+    if (!s) return;
+    s->links--;
+    s->full = false;
 }
 
 bool weir__wire_link_opening(struct weir__wire_link *l)
@@ -71,26 +94,39 @@ static void rest(struct weir__wire_link *l, int64_t delay_ms)
     weir__loop_timer_start(l->wire->loop, &l->timer, weir__loop_now_ms(l->wire->loop) + delay_ms);
 }
 
+/* WEIR_ELIMIT: the session has no handle left, and is not used before a link of it has gone. */
+static int attach_in(struct weir__wire_link *l, struct weir__wire_session *s,
+                     const struct weir__amqp_terms *terms, struct weir_error *err)
+{
+    int rc = weir__amqp_attach(s->session, terms, &l->end.link, err);
+
+    if (rc == 0) {
+        l->session = s;
+        return 0;
+    }
+    weir__wire_session_release(s);
+    s->full = rc == WEIR_ELIMIT;
+    return rc;
+}
+
 static int attach(struct weir__wire_link *l, struct weir_error *err)
 {
     uint8_t space[WEIR__WIRE_TERMS_BYTES];
     struct weir__amqp_terms terms = {.role =
                                          l->calls->sends ? WEIR__AMQP_SENDER : WEIR__AMQP_RECEIVER};
+    struct weir__wire_session *s;
     char name[NAME_BYTES];
-    int len =
-        snprintf(name, sizeof name, "%s;%llu", l->address, (unsigned long long)++l->wire->numbers);
-    int rc;
+    int rc, len = snprintf(name, sizeof name, "%s;%llu", l->address,
+                           (unsigned long long)++l->wire->numbers);
 
-    l->session = weir__wire_session_use(l->wire, l->calls->sends, err);
-    if (!l->session) return weir__fail(err, WEIR_ENOMEM, "no session for another link");
     terms.name = weir__bytes_of(name, (size_t)len);
     l->calls->terms(l, &terms, space);
-    rc = weir__amqp_attach(l->session->session, &terms, &l->end.link, err);
-    if (rc != 0) {
-        weir__wire_session_release(l->session);
-        l->session = NULL;
-        return rc;
-    }
+    do {
+        s = weir__wire_session_use(l->wire, l->calls->sends, err);
+        if (!s) return err->code;
+        rc = attach_in(l, s, &terms, err);
+    } while (rc == WEIR_ELIMIT && s->links > 0); /* an empty one means that there is no other */
+    if (rc != 0) return rc;
     weir__amqp_link_set_user(l->end.link, &l->end);
     l->state = WEIR__WIRE_LINK_ATTACHING;
     weir__wire_write_soon(l->wire);
@@ -101,6 +137,7 @@ void weir__wire_link_advance(struct weir__wire_link *l)
 {
     struct weir__wire *w = l->wire;
     struct weir_error err;
+    int rc;
 
     if (l->state != WEIR__WIRE_LINK_IDLE || w->stage == WEIR__WIRE_CLOSING || !l->calls->wanted(l))
         return;
@@ -108,7 +145,8 @@ void weir__wire_link_advance(struct weir__wire_link *l)
     if (w->stage != WEIR__WIRE_READY) return;
     if (!l->claim) l->claim = weir__wire_claim_use(w, l->audience);
     if (l->claim && !weir__wire_claim_ready(l->claim)) return;
-    if (!l->claim || attach(l, &err) != 0) rest(l, weir__wire_delay_ms(++l->attempts));
+    rc = l->claim ? attach(l, &err) : WEIR_ENOMEM;
+    if (rc != 0 && rc != WEIR_EBUSY) rest(l, weir__wire_delay_ms(++l->attempts));
 }
 
 void weir__wire_link_fail(struct weir__wire_link *l, const struct weir_error *why)

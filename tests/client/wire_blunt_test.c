@@ -1,0 +1,237 @@
+/* What other servers may do and ours never does: narrow windows, few handles, silence where an
+ * answer is usual, half of a pair of links gone. A client does its work all the same, within what
+ * it was told, or says what is missing. */
+#include "client/contract/place.h"
+
+#include "client/blunt.h"
+
+#define WIDE 255      /* handles of a session */
+#define HANG_S 60     /* a test that takes longer is stuck */
+#define MANY 20       /* more links than ours puts into one session */
+#define LARGE 200000u /* bytes, in several frames */
+
+static struct weir *open_patient(const struct blunt *b, uint32_t patience_ms)
+{
+    struct weir_options o = {.size = sizeof o, .patience_ms = patience_ms};
+    char text[256];
+    struct weir *w;
+
+    snprintf(text, sizeof text,
+             "Endpoint=sb://%s/;SharedAccessKeyName=any;SharedAccessKey=any;"
+             "UseDevelopmentEmulator=true",
+             b->address);
+    assert_ok(weir_open(&w, text, &o, &err));
+    return w;
+}
+
+static struct weir *open_blunt(const struct blunt *b)
+{
+    return open_patient(b, PATIENCE_MS);
+}
+
+/* Closes both; the client has kept to the rules on one connection. */
+static void close_both(struct weir *w, struct blunt *b)
+{
+    assert_ok(weir_close(w, &err));
+    assert_int_equal(atomic_load(&b->broken), 0);
+    assert_int_equal(atomic_load(&b->connections), 1);
+    blunt_stop(b);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    alarm(HANG_S);
+    return 0;
+}
+
+static void landed(void *user, int rc, const struct weir_receipt *at, const struct weir_error *why)
+{
+    (void)at, (void)why;
+    if (rc == 0) atomic_fetch_add((atomic_uint *)user, 1);
+}
+
+/* ---- windows ---- */
+
+static void send_small(struct weir_producer *p, unsigned count)
+{
+    struct weir_event e = {.body = weir_text("x")};
+    atomic_uint stored = 0;
+
+    for (unsigned i = 0; i < count; i++)
+        assert_ok(weir_producer_send_async(p, &e, 1, PATIENCE_MS, landed, &stored, &err));
+    assert_ok(weir_producer_flush(p, PATIENCE_MS, &err));
+    assert_int_equal(atomic_load(&stored), count);
+}
+
+/* Opened again for the session, not for a link. */
+static void a_window_of_one_is_enough(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = WIDE, .window = 1});
+    struct weir *w = open_blunt(b);
+    struct weir_producer *p = open_pinned(w, 0), *q = open_pinned(w, 0);
+    static char body[LARGE];
+    struct weir_event large = {.body = weir_bytes(body, sizeof body)};
+
+    (void)state;
+    send_small(p, 50);
+    assert_ok(weir_producer_send(q, &large, 1, PATIENCE_MS, NULL, &err));
+    send_small(q, 50);
+    assert_int_equal(atomic_load(&b->batches), 101);
+    close_producer(p);
+    close_producer(q);
+    close_both(w, b);
+}
+
+/* ---- handles ---- */
+
+/* As many sessions as it takes. */
+static void few_handles_are_enough(void **state)
+{
+    static const uint32_t most[] = {0, 1, 7};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+        struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = most[i]});
+        struct weir *w = open_blunt(b);
+        struct weir_producer *p[MANY];
+        for (unsigned k = 0; k < MANY; k++) p[k] = open_pinned(w, 0);
+        for (unsigned k = 0; k < MANY; k++) send_small(p[k], 1);
+        assert_int_equal(atomic_load(&b->attaches), MANY);
+        assert_in_range(atomic_load(&b->begun), 1 + MANY / (most[i] + 1), 1 + MANY);
+        for (unsigned k = 0; k < MANY; k++) close_producer(p[k]);
+        close_both(w, b);
+    }
+}
+
+static void *open_one(void *arg)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true};
+    struct weir_producer *p = NULL;
+
+    return weir_producer_open(&p, arg, "h", &o, NULL) == 0 ? p : NULL;
+}
+
+/* Before anybody knows how few they are. */
+static void few_handles_are_enough_at_once(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = 0});
+    struct weir *w = open_blunt(b);
+    pthread_t threads[MANY];
+
+    (void)state;
+    for (unsigned k = 0; k < MANY; k++)
+        assert_int_equal(pthread_create(&threads[k], NULL, open_one, w), 0);
+    for (unsigned k = 0; k < MANY; k++) {
+        void *p;
+        pthread_join(threads[k], &p);
+        assert_non_null(p);
+        close_producer(p);
+    }
+    assert_int_equal(atomic_load(&b->attaches), MANY);
+    close_both(w, b);
+}
+
+/* Requests go out by one link and replies come by another: it is said what is wrong. */
+static void one_handle_is_too_few_for_tokens(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.narrow = true});
+    struct weir *w = open_patient(b, 300);
+    struct weir_hub_info info;
+
+    (void)state;
+    assert_int_equal(weir_hub_info(w, "h", &info, &err), WEIR_EUNREACHABLE);
+    if (!strstr(err.text, "one link only")) fail_msg("%s", err.text);
+    assert_ok(weir_close(w, &err));
+    blunt_stop(b);
+}
+
+/* ---- silence ---- */
+
+/* A second is what it is given; then it is closed without it. */
+static void a_detach_that_nobody_answers(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = WIDE, .deaf = true});
+    struct weir *w = open_blunt(b);
+    struct weir_producer *p = open_pinned(w, 0);
+    struct weir_receiver *r = open_receiver(w, 0);
+    int64_t since = time(NULL);
+
+    (void)state;
+    weir_receiver_close(r);
+    assert_in_range(time(NULL) - since, 0, 10);
+    send_small(p, 1);
+    r = open_receiver(w, 0); /* beside the one that was never let go */
+    close_producer(p);
+    weir_receiver_close(r);
+    assert_int_equal(atomic_load(&b->detaches), 3);
+    close_both(w, b);
+}
+
+/* Its handles are used up by links that are gone for us and not for the other side. */
+static void handles_that_never_come_back(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = 1, .deaf = true});
+    struct weir *w = open_blunt(b);
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        struct weir_receiver *r = open_receiver(w, 0);
+        weir_receiver_close(r);
+    }
+    assert_int_equal(atomic_load(&b->attaches), 3);
+    close_both(w, b);
+}
+
+/* ---- what is not there ---- */
+
+static void a_server_without_idempotent_producers(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = WIDE, .no_marks = true});
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir *w = open_blunt(b);
+    struct weir_producer *p;
+
+    (void)state;
+    assert_int_equal(weir_producer_open(&p, w, "h", &o, &err), WEIR_ENOTSUP);
+    assert_non_null(strstr(err.text, "idempotent"));
+    assert_null(p);
+    o.idempotent = false;
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    send_small(p, 1);
+    close_producer(p);
+    close_both(w, b);
+}
+
+/* One link of the two goes: both are attached again, the question is asked again, and nothing of
+ * the old pair stays behind. */
+static void half_of_management_goes(void **state)
+{
+    (void)state;
+    for (int reply = 0; reply < 2; reply++) {
+        struct blunt *b = blunt_start(
+            &(struct blunt_manners){.handle_max = WIDE, .drop_desk = 3, .drop_reply = reply});
+        struct weir *w = open_blunt(b);
+        struct weir_hub_info info;
+        assert_ok(weir_hub_info(w, "h", &info, &err));
+        assert_int_equal(info.partitions, 1);
+        assert_int_equal(atomic_load(&b->begun), 5); /* $cbs, and $management four times */
+        assert_int_equal(atomic_load(&b->alive), 2);
+        close_both(w, b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_window_of_one_is_enough, start),
+        cmocka_unit_test_setup(few_handles_are_enough, start),
+        cmocka_unit_test_setup(few_handles_are_enough_at_once, start),
+        cmocka_unit_test_setup(one_handle_is_too_few_for_tokens, start),
+        cmocka_unit_test_setup(a_detach_that_nobody_answers, start),
+        cmocka_unit_test_setup(handles_that_never_come_back, start),
+        cmocka_unit_test_setup(a_server_without_idempotent_producers, start),
+        cmocka_unit_test_setup(half_of_management_goes, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
