@@ -6,6 +6,7 @@
 #define WEIR_TESTS_CLIENT_BLUNT_H
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -436,7 +437,8 @@ static inline bool blunt_read(struct blunt *b)
 static inline void blunt_take_in(struct blunt *b)
 {
     b->fd = accept(b->listener, NULL, NULL);
-    if (b->fd < 0) abort();
+    if (b->fd < 0 || setsockopt(b->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) != 0)
+        abort();
     b->len = 0;
     atomic_store(&b->begun, 0);
     atomic_store(&b->alive, 0);
