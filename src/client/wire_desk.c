@@ -289,6 +289,7 @@ int weir__wire_desk_open(struct weir__wire_desk *d, struct weir__wire *w, const 
     rc = weir__amqp_begin(w->engine, &session, err);
     if (rc == 0) rc = attach(d, session, WEIR__AMQP_SENDER, &d->request, err);
     if (rc == 0) rc = attach(d, session, WEIR__AMQP_RECEIVER, &d->reply, err);
+    weir__wire_write_soon(w);
     return rc;
 }
 

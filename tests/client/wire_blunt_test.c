@@ -3,6 +3,7 @@
  * it was told, or says what is missing. */
 #include "client/contract/place.h"
 
+#include "base/thread.h"
 #include "client/blunt.h"
 
 #define WIDE 255      /* handles of a session */
@@ -212,9 +213,12 @@ static void half_of_management_goes(void **state)
         struct blunt *b = blunt_start(
             &(struct blunt_manners){.handle_max = WIDE, .drop_desk = 3, .drop_reply = reply});
         struct weir *w = open_blunt(b);
+        int64_t since_ms = weir__mono_ns() / 1000000;
         struct weir_hub_info info;
         assert_ok(weir_hub_info(w, "h", &info, &err));
         assert_int_equal(info.partitions, 1);
+        /* The three pauses are 700 ms at most, and what is to be said is said at once behind them. */
+        assert_in_range(weir__mono_ns() / 1000000 - since_ms, 0, 2500);
         assert_int_equal(atomic_load(&b->begun), 5); /* $cbs, and $management four times */
         assert_int_equal(atomic_load(&b->alive), 2);
         close_both(w, b);
