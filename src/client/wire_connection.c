@@ -243,9 +243,15 @@ static void opened(void *owner, struct weir__tcp *tcp)
     serve(owner);
 }
 
+/* Without room nothing is read before the next tick, which may be far when there was no memory. */
 static uint8_t *give_room(void *owner, size_t *room)
 {
-    return weir__amqp_input(((struct weir__wire *)owner)->engine, room);
+    struct weir__wire *w = owner;
+    uint8_t *to = weir__amqp_input(w->engine, room);
+
+    if (*room == 0)
+        weir__loop_timer_start(w->loop, &w->tick, weir__loop_now_ms(w->loop) + WEIR__AMQP_REST_MS);
+    return to;
 }
 
 static void received(void *owner, size_t bytes)

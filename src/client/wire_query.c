@@ -147,6 +147,14 @@ void weir__wire_query_end(struct weir__wire_query *q, const struct weir_error *w
     free_query(q);
 }
 
+static void try_later(struct weir__wire_query *q)
+{
+    struct weir__loop *loop = q->wire->loop;
+
+    weir__loop_timer_start(loop, &q->timer,
+                           weir__loop_now_ms(loop) + weir__wire_delay_ms(++q->attempts));
+}
+
 static void on_done(struct weir__wire_request *r, enum weir__wire_cure cure,
                     const struct weir__amqp_value *body, const struct weir_error *why)
 {
@@ -163,9 +171,7 @@ static void on_done(struct weir__wire_request *r, enum weir__wire_cure cure,
     } else if (cure == WEIR__WIRE_FATAL || cure == WEIR__WIRE_CLAIM) {
         weir__wire_query_end(q, why);
     } else {
-        weir__loop_timer_start(q->wire->loop, &q->timer,
-                               weir__loop_now_ms(q->wire->loop) +
-                                   weir__wire_delay_ms(++q->attempts));
+        try_later(q);
     }
 }
 
@@ -180,6 +186,7 @@ void weir__wire_query_advance(struct weir__wire_query *q)
     if (w->stage != WEIR__WIRE_READY) return;
     snprintf(audience, sizeof audience, "sb://%s/%s", w->to.host, q->hub);
     if (!q->claim) q->claim = weir__wire_claim_use(w, audience);
+    if (!q->claim) try_later(q); /* there was no memory for it */
     if (!q->claim || !weir__wire_claim_ready(q->claim)) return;
     if (!w->management.request.link &&
         weir__wire_desk_open(&w->management, w, "$management", &err) != 0) {

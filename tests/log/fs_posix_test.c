@@ -1,6 +1,5 @@
 /* fs_posix_test.c - a kernel that says no: what the machine's own file system makes of it. The
  * linker puts this program's fsync and fdatasync in the place of the library's. */
-#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +9,7 @@
 #include <cmocka.h>
 
 #include "log/fs.h"
+#include "support/descriptors.h"
 #include "support/tempdir.h"
 
 #define PLAN_MAX 4
@@ -41,17 +41,6 @@ int __wrap_fdatasync(int fd)
 {
     (void)fd;
     return follow_plan();
-}
-
-static unsigned count_descriptors(void)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    unsigned count = 0;
-
-    assert_non_null(dir);
-    while (readdir(dir)) count++;
-    closedir(dir);
-    return count;
 }
 
 struct failing {
@@ -95,7 +84,7 @@ static void a_folder_that_is_not_durable_is_told(void **state)
     assert_int_equal(tempdir_make(dir), 0);
     begin_case(0);
     assert_int_equal(fs->ops->sync_dir(fs, dir, NULL), 0);
-    before = count_descriptors();
+    before = descriptors_count();
     for (size_t i = 0; i < CASES; i++) {
         struct weir_error err = {0};
         int rc;
@@ -103,7 +92,7 @@ static void a_folder_that_is_not_durable_is_told(void **state)
         rc = fs->ops->sync_dir(fs, dir, &err);
         end_case(i, rc, &err, dir);
     }
-    assert_int_equal(count_descriptors(), before);
+    assert_int_equal(descriptors_count(), before);
     tempdir_remove(dir);
 }
 

@@ -2,9 +2,11 @@
 #include "support/allocs.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
+static _Atomic uint64_t counted_anywhere, fail_anywhere_at;
 static _Thread_local uint64_t counted, fail_at;
 static _Thread_local int paused = 1;
 static _Thread_local bool struck;
@@ -54,8 +56,33 @@ void allocs_resume(void)
     paused--;
 }
 
+void allocs_fail_anywhere(uint64_t at)
+{
+    atomic_store(&fail_anywhere_at, 0);
+    atomic_store(&counted_anywhere, 0);
+    atomic_store(&fail_anywhere_at, at);
+}
+
+bool allocs_failed_anywhere(void)
+{
+    uint64_t at = atomic_load(&fail_anywhere_at);
+
+    return at && atomic_load(&counted_anywhere) >= at;
+}
+
+static bool strikes_anywhere(void)
+{
+    uint64_t at = atomic_load(&fail_anywhere_at);
+
+    return at && atomic_fetch_add(&counted_anywhere, 1) + 1 == at;
+}
+
 static bool strikes(void)
 {
+    if (strikes_anywhere()) {
+        errno = ENOMEM;
+        return true;
+    }
     if (paused > 0 || ++counted != fail_at) return false;
     struck = true;
     errno = ENOMEM;
