@@ -8,6 +8,7 @@
 #include "contract/store_suite.h"
 
 #define CHILDREN_MAX 16
+#define REMOVALS 20
 #define LONG_TEXT "0123456789012345678901234567890123456789012345678901234567890123"
 
 /* Runs SQL behind the store's back, with %s for what stands before the names of its tables. */
@@ -15,14 +16,15 @@ static void store_sql(const char *sql);
 
 /* ---- what somebody else wrote ---- */
 
-/* Each makes a record that is "a"'s first one unreadable, and readable again. */
+/* Each makes a record that is "a"'s first one unreadable, and readable again; good is NULL where it is
+ * the version that the record had. */
 static const struct damage {
     const char *column, *bad, *good;
 } damages[] = {
     {"epoch", "-1", "1"},
     {"owner", "'" LONG_TEXT LONG_TEXT LONG_TEXT "'", "'a'"},
     {"marked", "2", "0"},
-    {"version", "0", "acquired_ms"},
+    {"version", "0", NULL},
     {"mark_offset", "'" LONG_TEXT "'", "''"},
     {"acquired_ms", "-1", "modified_ms"},
     {"modified_ms", "9223372036854775807", "acquired_ms"},
@@ -78,7 +80,8 @@ static void a_bad_record_is_not_claimed(void **state)
         assert_int_equal(claim(w, &r, "a", 1), WEIR_EFENCED);
         assert_int_equal(record_of(w, r.partition).rc, WEIR_ECORRUPT);
         assert_int_equal(w->view.change, change);
-        write_column(r.partition, damages[i].column, damages[i].good);
+        write_column(r.partition, damages[i].column,
+                     damages[i].good ? damages[i].good : old.version);
         seen = record_of(w, r.partition);
         assert_string_equal(seen.owner, "a");
         assert_string_equal(seen.version, old.version);
@@ -148,30 +151,63 @@ static void a_bad_member_is_left_out(void **state)
     assert_non_null(member_of(w, "bad"));
 }
 
-/* An operator emptied the tables while copies run: they come back by themselves. */
+/* As an operator does who empties the tables while copies run. */
+static void remove_rows(void)
+{
+    store_sql("DELETE FROM %smember");
+    store_sql("DELETE FROM %srecord");
+    store_sql("DELETE FROM %sscope");
+}
+
+static void beat_again(struct world *w)
+{
+    int rc = beat(w, "a", 1, EXPIRE_MS);
+
+    if (rc != 0) assert_int_equal(rc, WEIR_EBUSY);
+    if (rc != 0) assert_ok(beat(w, "a", 1, EXPIRE_MS));
+}
+
+/* Copies come back by themselves. */
 static void removed_rows_are_made_again(void **state)
 {
     struct world *w = *state;
     struct weir_record r = claim_first(w, 0, "a");
-    uint64_t change;
-    int rc;
 
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
     read_ok(w);
-    change = w->view.change;
-    store_sql("DELETE FROM %smember");
-    store_sql("DELETE FROM %srecord");
-    store_sql("DELETE FROM %sscope");
+    remove_rows();
     assert_int_equal(claim(w, &r, "b", 1), WEIR_EFENCED);
-    rc = beat(w, "a", 1, EXPIRE_MS);
-    if (rc != 0) assert_int_equal(rc, WEIR_EBUSY);
-    if (rc != 0) assert_ok(beat(w, "a", 1, EXPIRE_MS));
+    beat_again(w);
     read_ok(w);
     assert_int_equal(w->view.member_count, 1);
     assert_int_equal(w->view.record_count, 0);
-    claim_first(w, 0, "b");
-    read_ok(w);
-    assert_true(w->view.change > change); /* no old view takes it for what it holds */
+}
+
+/* However fast it goes, and however often records were claimed before: no old view takes the new rows
+ * for what it holds, and nobody who has read the old record gets the new one. */
+static void rows_made_again_have_new_numbers(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < REMOVALS; i++) {
+        struct weir_record r = claim_first(w, 0, "a"), old;
+        uint64_t change;
+
+        for (int n = 0; n < i % 2 * 100; n++) assert_ok(claim(w, &r, n % 2 ? "a" : "b", 1));
+        old = r;
+        read_ok(w);
+        change = w->view.change;
+        remove_rows();
+        beat_again(w);
+        r = claim_first(w, 0, "b");
+        read_ok(w);
+        assert_true(w->view.change > change);
+        assert_string_equal(w->view.records[0].owner, "b");
+        assert_string_not_equal(r.version, old.version);
+        assert_int_equal(claim(w, &old, "c", 1), WEIR_EFENCED);
+        remove_rows();
+        beat_again(w);
+    }
 }
 
 /* ---- processes ---- */
@@ -215,6 +251,6 @@ static void one_process_wins(void **state)
     STORE_CASE(one_bad_record_is_one_bad_record), STORE_CASE(a_bad_record_is_not_claimed),         \
         STORE_CASE(a_bad_record_is_made_anew_by_hand), STORE_CASE(a_bad_member_is_left_out),       \
         STORE_CASE(a_beat_in_the_future_is_no_life), STORE_CASE(removed_rows_are_made_again),      \
-        STORE_CASE(one_process_wins)
+        STORE_CASE(rows_made_again_have_new_numbers), STORE_CASE(one_process_wins)
 
 #endif

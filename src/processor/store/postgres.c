@@ -2,8 +2,8 @@
  * The line to the server, its deadlines and the tables are postgres_line.c's.
  *
  * Each call is one prepared statement, so one round trip and one snapshot; but a checkpoint that is
- * set by hand takes two. Marks are one each, sent together. Every claim and set adds 1 to its
- * scope's `change`, last, so whoever sees a change sees all that came before it. Locks are taken in
+ * set by hand takes two. Marks are one each, sent together. Every claim and set moves its scope's
+ * `change`, last, so whoever sees a change sees all that came before it. Locks are taken in
  * one order (record, then scope) and held for one call.
  *
  * Who waited for a row sees its WHERE looked at again with what is there then (read committed): of
@@ -36,6 +36,9 @@ enum statement {
 /* The store's clock. It is the server's, and may be set: nobody's beat is counted as newer than now
  * by more than its own patience. */
 #define NOW "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+/* `version` and `change` are the time in microseconds when they were last moved, and at least one
+ * more than before, so that a row that was removed and is made again does not show an old number. */
+#define NOW_US "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 /* The first three values of every statement. */
 #define SCOPE "scope.space = $1 AND scope.hub = $2 AND scope.consumer_group = $3"
 #define RECORD_COLUMNS                                                                             \
@@ -55,7 +58,7 @@ enum statement {
 
 static const struct weir__postgres_statement statements[STATEMENTS] = {
     [SCOPE_MAKE] = {"weir_scope_make", "INSERT INTO weir.scope (space, hub, consumer_group, change)"
-                                       " VALUES ($1, $2, $3, " NOW ") ON CONFLICT DO NOTHING"},
+                                       " VALUES ($1, $2, $3, " NOW_US ") ON CONFLICT DO NOTHING"},
     /* $4 id, $5 instance, $6 weight, $7 expire_ms, $8 WEIR__STORE_FORGET. Others that were silent
      * for so long, or whose beat lies further ahead than they may be silent (the clock was set
      * back), are forgotten; under our own name such a one gives way, and so does one that is dead.
@@ -103,7 +106,7 @@ static const struct weir__postgres_statement statements[STATEMENTS] = {
         {"weir_record_claim",
          "WITH t AS (SELECT " NOW " AS now),"
          " made AS (INSERT INTO weir.record"
-         " SELECT scope.id, $4::bigint, $5, $6::bigint, $7::bigint, t.now, t.now, t.now, 0,"
+         " SELECT scope.id, $4::bigint, $5, $6::bigint, $7::bigint, t.now, t.now, " NOW_US ", 0,"
          " '', 0, 0, 0"
          " FROM weir.scope, t WHERE " SCOPE " AND $8::bigint = 0"
          " ON CONFLICT DO NOTHING RETURNING *),"
@@ -111,11 +114,11 @@ static const struct weir__postgres_statement statements[STATEMENTS] = {
          " epoch = CASE WHEN " HAS_IT " THEN epoch ELSE epoch + $7 END,"
          " acquired_ms = CASE WHEN " HAS_IT " THEN acquired_ms ELSE t.now END,"
          " turn = CASE WHEN " HAS_IT " THEN turn ELSE 0 END,"
-         " modified_ms = t.now, version = version + 1 FROM weir.scope, t"
+         " modified_ms = t.now, version = greatest(version + 1, " NOW_US ") FROM weir.scope, t"
          " WHERE " SCOPE " AND r.scope = scope.id AND r.partition = $4 AND r.version = $8"
          " AND $8 <> 0 AND " SOUND " RETURNING r.*),"
          " done AS (SELECT * FROM made UNION ALL SELECT * FROM moved),"
-         " told AS (UPDATE weir.scope SET change = change + 1 FROM done"
+         " told AS (UPDATE weir.scope SET change = greatest(change + 1, " NOW_US ") FROM done"
          " WHERE weir.scope.id = done.scope)"
          "SELECT 2, " RECORD_COLUMNS " FROM done"},
     /* $4 partition */
@@ -130,18 +133,19 @@ static const struct weir__postgres_statement statements[STATEMENTS] = {
                      ") AND partition = $5 AND owner = $4 AND owner <> '' AND epoch = $6"
                      " AND rewinds = $7 AND turn < $10"},
     /* $4 partition, $5 marked, $6 offset, $7 sequence */
-    [RECORD_SET] =
-        {"weir_record_set",
-         "WITH t AS (SELECT " NOW " AS now),"
-         " done AS (INSERT INTO weir.record AS r"
-         " SELECT scope.id, $4, '', 0, 0, t.now, t.now, t.now, $5, $6, $7, 1, 0 FROM weir.scope, t"
-         " WHERE " SCOPE " ON CONFLICT (scope, partition) DO UPDATE SET"
-         " modified_ms = excluded.modified_ms, marked = excluded.marked,"
-         " mark_offset = excluded.mark_offset, mark_sequence = excluded.mark_sequence,"
-         " rewinds = r.rewinds + 1 RETURNING r.scope),"
-         " told AS (UPDATE weir.scope SET change = change + 1 FROM done"
-         " WHERE weir.scope.id = done.scope)"
-         "SELECT 1 FROM done"},
+    [RECORD_SET] = {"weir_record_set",
+                    "WITH t AS (SELECT " NOW " AS now),"
+                    " done AS (INSERT INTO weir.record AS r"
+                    " SELECT scope.id, $4, '', 0, 0, t.now, t.now, " NOW_US ", $5, $6, $7, 1, 0"
+                    " FROM weir.scope, t"
+                    " WHERE " SCOPE " ON CONFLICT (scope, partition) DO UPDATE SET"
+                    " modified_ms = excluded.modified_ms, marked = excluded.marked,"
+                    " mark_offset = excluded.mark_offset, mark_sequence = excluded.mark_sequence,"
+                    " rewinds = r.rewinds + 1 RETURNING r.scope),"
+                    " told AS (UPDATE weir.scope SET change = greatest(change + 1, " NOW_US
+                    ") FROM done"
+                    " WHERE weir.scope.id = done.scope)"
+                    "SELECT 1 FROM done"},
 };
 
 _Static_assert(STATEMENTS <= WEIR__POSTGRES_STATEMENTS_MAX, "the line has room for them");

@@ -42,7 +42,7 @@ static const char *const statements[STATEMENTS] = {
     [SCOPE_FIND] =
         "SELECT id, change FROM scope WHERE space = ?1 AND hub = ?2 AND consumer_group = ?3",
     [SCOPE_MAKE] = "INSERT INTO scope (space, hub, consumer_group, change) VALUES (?1, ?2, ?3, ?4)",
-    [SCOPE_CHANGE] = "UPDATE scope SET change = change + 1 WHERE id = ?1",
+    [SCOPE_CHANGE] = "UPDATE scope SET change = max(change + 1, ?2) WHERE id = ?1",
     [MEMBER_FIND] = "SELECT instance = ?3, expire_ms, ?4 - beat_ms FROM member"
                     " WHERE scope = ?1 AND id = ?2",
     [MEMBER_PUT] = "INSERT OR REPLACE INTO member VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -55,19 +55,20 @@ static const char *const statements[STATEMENTS] = {
                     " AND expire_ms > 0 ORDER BY id",
     [RECORD_LIST] = "SELECT " RECORD_COLUMNS " FROM record WHERE scope = ?1 ORDER BY partition",
     [RECORD_FIND] = "SELECT " RECORD_COLUMNS " FROM record WHERE scope = ?1 AND partition = ?2",
-    [RECORD_FIRST] = "INSERT INTO record VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6, 0, '', 0, 0, 0)"
+    [RECORD_FIRST] = "INSERT INTO record VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?7, 0, '', 0, 0, 0)"
                      " RETURNING " RECORD_COLUMNS,
     [RECORD_CLAIM] = "UPDATE record SET owner = ?3, instance = ?4,"
                      " epoch = iif(" HAS_IT ", epoch, epoch + ?5),"
                      " acquired_ms = iif(" HAS_IT ", acquired_ms, ?6),"
-                     " turn = iif(" HAS_IT ", turn, 0), modified_ms = ?6, version = version + 1"
+                     " turn = iif(" HAS_IT ", turn, 0), modified_ms = ?6,"
+                     " version = max(version + 1, ?7)"
                      " WHERE scope = ?1 AND partition = ?2 RETURNING " RECORD_COLUMNS,
     [RECORD_DROP] = "DELETE FROM record WHERE scope = ?1 AND partition = ?2",
     [RECORD_MARK] =
         "UPDATE record SET marked = 1, mark_offset = ?6, mark_sequence = ?7,"
         " modified_ms = ?8, turn = ?9 WHERE scope = ?1 AND partition = ?2 AND owner = ?3"
         " AND epoch = ?4 AND rewinds = ?5 AND owner <> '' AND turn < ?9",
-    [RECORD_SET] = "INSERT INTO record VALUES (?1, ?2, '', 0, 0, ?3, ?3, ?3, ?4, ?5, ?6, 1, 0)"
+    [RECORD_SET] = "INSERT INTO record VALUES (?1, ?2, '', 0, 0, ?3, ?3, ?7, ?4, ?5, ?6, 1, 0)"
                    " ON CONFLICT DO UPDATE SET modified_ms = ?3, marked = ?4, mark_offset = ?5,"
                    " mark_sequence = ?6, rewinds = rewinds + 1",
 };
@@ -147,7 +148,7 @@ static int find_scope(struct weir__sqlite_file *f, const struct weir_scope *scop
     return rc < 0 ? rc : 0;
 }
 
-/* Finds it or makes it; its change begins with the time, see sqlite_file.c. */
+/* Finds it or makes it; its change is the time, see sqlite_file.c. */
 static int take_scope(struct weir__sqlite_file *f, const struct weir_scope *scope, int64_t *id,
                       struct weir_error *err)
 {
@@ -157,10 +158,16 @@ static int take_scope(struct weir__sqlite_file *f, const struct weir_scope *scop
     if (rc != 0 || *id != 0) return rc;
     rc = weir__sqlite_run(f,
                           weir__sqlite_ask(f, SCOPE_MAKE, "ttti", scope->space, scope->hub,
-                                           scope->group, weir__sqlite_now_ms(f)),
+                                           scope->group, weir__sqlite_now_us(f)),
                           err);
     *id = sqlite3_last_insert_rowid(f->db);
     return rc;
+}
+
+static int tell_change(struct weir__sqlite_file *f, int64_t id, struct weir_error *err)
+{
+    return weir__sqlite_run(f, weir__sqlite_ask(f, SCOPE_CHANGE, "ii", id, weir__sqlite_now_us(f)),
+                            err);
 }
 
 /* ---- the port ---- */
@@ -302,16 +309,17 @@ static int claim(struct weir__sqlite_file *f, const struct weir_scope *scope,
     if (rc != 0) return rc;
     if (out->rc != 0 || strcmp(out->version, expected->version) != 0)
         return weir__store_fail_moved(err, expected->partition);
-    q = weir__sqlite_ask(f, out->version[0] ? RECORD_CLAIM : RECORD_FIRST, "iitiii", id,
+    q = weir__sqlite_ask(f, out->version[0] ? RECORD_CLAIM : RECORD_FIRST, "iitiiii", id,
                          (int64_t)expected->partition, owner, (int64_t)instance,
-                         (int64_t)(owner[0] != '\0'), weir__sqlite_now_ms(f));
+                         (int64_t)(owner[0] != '\0'), weir__sqlite_now_ms(f),
+                         weir__sqlite_now_us(f));
     rc = weir__sqlite_step(f, q, err);
     if (rc < 0) return rc;
     if (!record_of(q, out) || out->rc != 0) /* a number was the last one there is */
         return weir__fail(err, WEIR_ECORRUPT, "the record of partition %" PRIu32,
                           expected->partition);
     sqlite3_reset(q);
-    return weir__sqlite_run(f, weir__sqlite_ask(f, SCOPE_CHANGE, "i", id), err);
+    return tell_change(f, id, err);
 }
 
 static int sqlite_claim(struct weir_store *store, const struct weir_scope *scope,
@@ -378,13 +386,13 @@ static int set(struct weir__sqlite_file *f, const struct weir_scope *scope, uint
         rc = weir__sqlite_run(f, weir__sqlite_ask(f, RECORD_DROP, "ii", id, part), err);
     if (rc == 0)
         rc = weir__sqlite_run(f,
-                              weir__sqlite_ask(f, RECORD_SET, "iiiiti", id, part,
+                              weir__sqlite_ask(f, RECORD_SET, "iiiitii", id, part,
                                                weir__sqlite_now_ms(f), (int64_t)(m != NULL),
                                                m ? m->offset : "",
-                                               m ? (int64_t)m->sequence : INT64_C(0)),
+                                               m ? (int64_t)m->sequence : INT64_C(0),
+                                               weir__sqlite_now_us(f)),
                               err);
-    if (rc == 0) rc = weir__sqlite_run(f, weir__sqlite_ask(f, SCOPE_CHANGE, "i", id), err);
-    return rc;
+    return rc == 0 ? tell_change(f, id, err) : rc;
 }
 
 static int sqlite_set(struct weir_store *store, const struct weir_scope *scope, uint32_t partition,

@@ -9,8 +9,9 @@
  *           marked, mark_offset, mark_sequence, rewinds, turn            key: scope, partition
  *
  * Numbers that are unsigned in weir/store.h are kept as the signed ones of the same bits. `version`
- * and `change` are counters that begin with the time, so that rows made anew never show an old
- * number. `turn` is that of the last mark of the present owner and epoch. The expire_ms of a member
+ * and `change` are the store's time in microseconds when they were last moved, and at least one more
+ * than before. No two transactions end in one microsecond, so a row that was removed and is made
+ * again never shows an old number. `turn` is that of the last mark of the present owner and epoch. The expire_ms of a member
  * that has left is negative, see view.h. A file of another format is refused.
  *
  * The journal is a write-ahead log with synchronous=NORMAL: a process that dies loses nothing, a
@@ -322,6 +323,11 @@ int64_t weir__sqlite_now_ms(const struct weir__sqlite_file *f)
     struct weir__clock clock = weir__clock_system();
 
     return f->base_ms + clock.mono_ms(clock.self);
+}
+
+int64_t weir__sqlite_now_us(const struct weir__sqlite_file *f)
+{
+    return f->base_ms * 1000 + weir__mono_ns() / 1000;
 }
 
 /* Whether the open file is still the one of that name: one that was moved away or replaced while it

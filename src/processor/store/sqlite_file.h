@@ -60,5 +60,6 @@ int weir__sqlite_run(struct weir__sqlite_file *, sqlite3_stmt *, struct weir_err
 
 /* The store's clock: the same for all processes of this machine, never set, never going back. */
 int64_t weir__sqlite_now_ms(const struct weir__sqlite_file *);
+int64_t weir__sqlite_now_us(const struct weir__sqlite_file *);
 
 #endif
