@@ -18,6 +18,7 @@
 
 #define CUTS_DEFAULT (40 / PACE + 10)
 #define CUT_BYTES 60000
+#define LIES 10
 #define NUMBERS_MAX 4000000
 #define BATCH 5u
 #define IN_FLIGHT_MAX (8 * BATCH) /* less than a road carries before it is cut */
@@ -422,6 +423,15 @@ static void half_a_road_is_none(void **state)
     end(&world);
 }
 
+/* Until somebody has noticed one more. */
+static void wait_for_found(struct world *world, unsigned had)
+{
+    for (int64_t waited = 0; proxy_found(world->proxy) <= had; waited += 5) {
+        sleep_ms(5);
+        if (waited > PATIENCE_MS) fail_msg("nobody notices");
+    }
+}
+
 /* TLS finds what was changed on the way; without it nobody could. */
 static void lies_are_found_out(void **state)
 {
@@ -429,10 +439,12 @@ static void lies_are_found_out(void **state)
 
     (void)state;
     begin(&world, true, 3);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < LIES; i++) {
+        unsigned had = proxy_found(world.proxy);
+
         wait_for_progress(&world, BATCH);
         proxy_set(world.proxy, PROXY_CORRUPT, 0);
-        sleep_ms(100);
+        wait_for_found(&world, had);
         proxy_set(world.proxy, PROXY_PASS, 0);
     }
     wait_for_progress(&world, BATCH);

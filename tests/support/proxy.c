@@ -25,13 +25,23 @@
 #define PIECE_BYTES 65536
 #define TRICKLE_BYTES 7
 #define CORRUPT_ONE_IN 4 /* pieces */
+#define RECORD_HEAD_BYTES 5
+#define RECORD_SECRET 23 /* the type of what TLS has encrypted */
 
 enum { CLIENT, SERVER, SIDES };
+
+/* Where one direction is in its records of TLS. */
+struct records {
+    uint8_t head[RECORD_HEAD_BYTES];
+    size_t head_len, left;
+};
 
 struct road {
     int fd[SIDES]; /* -1: closed */
     bool ended[SIDES];
-    uint64_t cut_in; /* bytes from now; 0: not to be cut */
+    uint64_t cut_in;               /* bytes from now; 0: not to be cut */
+    struct records records[SIDES]; /* of what comes from there */
+    bool lied;                     /* and nobody has shown that they noticed */
 };
 
 struct proxy {
@@ -44,7 +54,7 @@ struct proxy {
     struct road roads[ROADS_MAX];
     atomic_int fault;
     atomic_uint_fast64_t cut_bytes;
-    atomic_uint cuts;
+    atomic_uint cuts, found;
     atomic_bool cut_now, stop;
 };
 
@@ -56,6 +66,11 @@ const char *proxy_address(const struct proxy *p)
 unsigned proxy_cuts(struct proxy *p)
 {
     return atomic_load(&p->cuts);
+}
+
+unsigned proxy_found(struct proxy *p)
+{
+    return atomic_load(&p->found);
 }
 
 static void wake(struct proxy *p)
@@ -147,6 +162,47 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
+/* Goes over a piece; whether the byte at `wanted` of it is inside an encrypted record. */
+static bool walk(struct records *k, const char *at, size_t len, size_t wanted)
+{
+    bool inside = false;
+
+    for (size_t i = 0, n; i < len; i += n) {
+        n = 1;
+        if (k->left > 0) {
+            n = k->left < len - i ? k->left : len - i;
+            k->left -= n;
+            inside |= k->head[0] == RECORD_SECRET && wanted >= i && wanted < i + n;
+            continue;
+        }
+        k->head[k->head_len++] = (uint8_t)at[i];
+        if (k->head_len < RECORD_HEAD_BYTES) continue;
+        k->head_len = 0;
+        k->left = (size_t)k->head[3] << 8 | k->head[4];
+    }
+    return inside;
+}
+
+/* Not where a record says how long it is: whoever believes that waits for bytes that do not come, and
+ * notices when patience ends. */
+static void lie(struct proxy *p, struct road *r, int from, char *at, size_t len)
+{
+    bool wants =
+        atomic_load(&p->fault) == PROXY_CORRUPT && dice_roll(&p->dice, CORRUPT_ONE_IN) == 0;
+    size_t place = wants ? dice_roll(&p->dice, len) : 0;
+
+    if (!walk(&r->records[from], at, len, place) || !wants) return;
+    at[place] ^= (char)(1 + dice_roll(&p->dice, 255));
+    r->lied = true;
+}
+
+/* One of its ends has closed it. */
+static void note_end(struct proxy *p, struct road *r)
+{
+    if (r->lied) atomic_fetch_add(&p->found, 1);
+    r->lied = false;
+}
+
 /* What became of a piece: false, the road is closed. */
 static bool pass(struct proxy *p, struct road *r, int to, char *at, size_t len)
 {
@@ -154,8 +210,6 @@ static bool pass(struct proxy *p, struct road *r, int to, char *at, size_t len)
 
     if (fault == PROXY_BLACK_HOLE) return true;
     if (fault == PROXY_DELAY) pause_ms(PROXY_DELAY_MS);
-    if (fault == PROXY_CORRUPT && dice_roll(&p->dice, CORRUPT_ONE_IN) == 0)
-        at[dice_roll(&p->dice, len)] ^= (char)(1 + dice_roll(&p->dice, 255));
     if (fault == PROXY_CUT && r->cut_in == 0) r->cut_in = next_cut(p);
     if (fault == PROXY_CUT && r->cut_in <= len) {
         write_all(r->fd[to], at, r->cut_in);
@@ -181,6 +235,10 @@ static void move_piece(struct proxy *p, struct road *r, int from)
     size_t most = atomic_load(&p->fault) == PROXY_TRICKLE ? TRICKLE_BYTES : sizeof piece;
     ssize_t n = recv(r->fd[from], piece, most, 0);
 
+    if (n > 0)
+        lie(p, r, from, piece, (size_t)n);
+    else
+        note_end(p, r);
     if (n > 0)
         pass(p, r, !from, piece, (size_t)n);
     else if (n == 0)

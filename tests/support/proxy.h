@@ -9,7 +9,7 @@ enum proxy_fault {
     PROXY_PASS,       /* all is well */
     PROXY_DELAY,      /* every piece comes PROXY_DELAY_MS later, one after another */
     PROXY_TRICKLE,    /* a few bytes at a time */
-    PROXY_CORRUPT,    /* now and then a byte is another */
+    PROXY_CORRUPT,    /* now and then a byte is another, of what TLS has encrypted */
     PROXY_HALF_CLOSE, /* the server's direction ends, the other one goes on */
     PROXY_BLACK_HOLE, /* bytes are taken and go nowhere; nobody is told */
     PROXY_CUT         /* after some bytes, up to cut_bytes, both ends are reset, in mid-word */
@@ -28,5 +28,7 @@ const char *proxy_address(const struct proxy *);
 void proxy_set(struct proxy *, enum proxy_fault, uint64_t cut_bytes);
 void proxy_cut_now(struct proxy *);
 unsigned proxy_cuts(struct proxy *); /* connections that were cut */
+unsigned
+proxy_found(struct proxy *); /* that carried a wrong byte, and that an end has closed then */
 
 #endif
