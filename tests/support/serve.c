@@ -1,12 +1,14 @@
 #define _GNU_SOURCE
 #include "support/serve.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,14 +79,33 @@ int serve_again(struct serve *s, const char *dir)
     return -1;
 }
 
+/* A free port, and a socket that is bound to it and does not listen. The server, which binds with
+ * SO_REUSEADDR too, can have it any number of times; whoever lets the system choose is given another
+ * one, also while the server is down. */
+static int hold_port(char to[SERVE_ADDRESS_BYTES])
+{
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    socklen_t len = sizeof own;
+
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(fd, (struct sockaddr *)&own, sizeof own) != 0 ||
+        getsockname(fd, (struct sockaddr *)&own, &len) != 0) {
+        perror("holding a port");
+        abort();
+    }
+    snprintf(to, SERVE_ADDRESS_BYTES, "127.0.0.1:%u", ntohs(own.sin_port));
+    return fd;
+}
+
 int serve_start(struct serve *s, const char *dir, bool tls)
 {
-    *s = (struct serve){.tls = tls,
-                        .out = -1,
-                        .amqp = "127.0.0.1:0",
-                        .amqps = "127.0.0.1:0",
-                        .http = "127.0.0.1:0",
-                        .https = "127.0.0.1:0"};
+    char *const addresses[SERVE_PORTS] = {s->amqp, s->amqps, s->http, s->https};
+
+    for (int i = 0; i < SERVE_PORTS; i++)
+        if (s->held[i] == 0) s->held[i] = hold_port(addresses[i]);
+    s->tls = tls;
+    s->out = -1;
     snprintf(s->ca_file, sizeof s->ca_file, "%s.authority/ca.pem", dir);
     return serve_again(s, dir);
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #define SERVE_ADDRESS_BYTES 64
+#define SERVE_PORTS 4
 
 struct serve {
     pid_t pid; /* 0: it does not run */
@@ -16,10 +17,12 @@ struct serve {
     char amqps[SERVE_ADDRESS_BYTES];
     char http[SERVE_ADDRESS_BYTES]; /* and where AMQP is inside WebSockets */
     char https[SERVE_ADDRESS_BYTES];
-    char ca_file[512]; /* whom to trust, when tls */
+    int held[SERVE_PORTS]; /* a socket on each of its ports, so that nobody else is given one */
+    char ca_file[512];     /* whom to trust, when tls */
 };
 
-/* Returns when it is ready: 0, or -1 and a line on stderr. */
+/* Returns when it is ready: 0, or -1 and a line on stderr. Zeroes before the first start; its ports
+ * are its own until the process ends. */
 int serve_start(struct serve *, const char *dir, bool tls);
 int serve_again(struct serve *, const char *dir); /* on the same ports, after one of these: */
 int serve_stop(struct serve *);                   /* asks it to end; 0: it did, without complaint */
