@@ -1,5 +1,6 @@
 #!/bin/bash
 # weir hub and weir key, when what answers there is not weir serve, or not well.
+# about 15 s
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/serving.bash"
 cc -std=gnu11 -Wall -Wextra -Werror -o http_say "$here/http_say.c"

@@ -1,9 +1,7 @@
 #!/bin/bash
 # Commands that nobody told where to work: ./weir-data, or weir serve on its usual ports, and they say
-# which. In a network of its own where that can be had, else on this machine's ports.
-if [ -z "${OWN_NETWORK:-}" ] && unshare -rn sh -c 'ip link set lo up' 2>/dev/null; then
-    OWN_NETWORK=1 exec unshare -rn sh -c 'ip link set lo up && exec bash "$0"' "$0"
-fi
+# which.
+. "$(dirname "$0")/alone.bash"
 . "$(dirname "$0")/serving.bash"
 unset WEIR_DATA WEIR_CONNECT WEIR_ADMIN
 for port in 5672 5300; do

@@ -2,6 +2,7 @@
 # weir bench send, receive and e2e: on a folder and over a connection, what they count and time, what
 # they leave alone, and what they say when they cannot work. How fast it is belongs to tests/show.
 # gcc only
+# about 20 s
 . "$(dirname "$0")/serving.bash"
 unset WEIR_CONNECT WEIR_DATA
 

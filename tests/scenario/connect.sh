@@ -1,6 +1,7 @@
 #!/bin/bash
 # weir send and weir tail over a connection: what one sends the other prints, and each says what is
 # wrong when it cannot.
+# about 15 s
 set -eu
 . "$(dirname "$0")/serving.bash"
 

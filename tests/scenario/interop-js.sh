@@ -2,6 +2,7 @@
 # Azure's own JavaScript client, unchanged, and rhea against weir serve: everything without TLS and
 # with it.
 # asan only
+# about 120 s
 set -eu
 
 . "$(dirname "$0")/node.bash"

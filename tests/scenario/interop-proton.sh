@@ -1,6 +1,7 @@
 #!/bin/bash
 # Qpid Proton, from Debian's python3-qpid-proton, against weir serve: a second engine that nobody
 # here wrote. Without TLS and with it.
+# about 22 s
 set -eu
 
 python=/usr/bin/python3 # the one that Debian's packages are for

@@ -7,16 +7,38 @@ skip() { echo "$*"; exit 77; }
 
 command -v npm >/dev/null || skip "npm is not installed"
 
-# install FOLDER: what its lock file names, when that is not there.
-install() {
+# What one run of tests has found out, for the scenarios that come later.
+found=${WEIR_TEST_RUN:-$TMPDIR}
+
+# Whether the registry answers; asked once, for a few seconds.
+registry_answers() {
+    [ -e "$found/registry" ] || {
+        timeout 5 npm ping --fetch-retries=0 >/dev/null 2>&1 && echo yes || echo no
+    } >"$found/registry"
+    [ "$(cat "$found/registry")" = yes ]
+}
+
+# put_in FOLDER: from what npm has kept, or from the registry.
+put_in() {
     [ -d "$1/node_modules" ] && [ "$1/node_modules" -nt "$1/package-lock.json" ] && return
-    (cd "$1" && timeout 300 npm ci --no-audit --no-fund --ignore-scripts) >"$TMPDIR/npm.log" 2>&1 ||
-        {
-            tail -5 "$TMPDIR/npm.log"
-            rm -rf "$1/node_modules"
-            skip "the packages cannot be installed"
-        }
+    npm="npm ci --no-audit --no-fund --ignore-scripts --prefix $1"
+    $npm --offline >"$TMPDIR/npm.log" 2>&1 || {
+        registry_answers || return 1
+        timeout 300 $npm >"$TMPDIR/npm.log" 2>&1 || return
+    }
     touch "$1/node_modules"
+}
+
+# install FOLDER: what its lock file names, when that is not there. One at a time: scenarios share it.
+install() {
+    exec 7>"$found/npm.lock"
+    flock 7
+    put_in "$1" || {
+        rm -rf "$1/node_modules"
+        tail -5 "$TMPDIR/npm.log"
+        skip "npm's packages cannot be had: $(registry_answers && echo "npm ci failed" || echo "the registry does not answer")"
+    }
+    exec 7>&-
 }
 
 node=node

@@ -2,6 +2,7 @@
 # Three groups of copies in one store: two hubs with a group of the same name and copies of the same
 # names, and a second group on one of the hubs. Nobody sees another's members, partitions or marks, and
 # what happens in one group moves nothing in the others. On SQLite, and on PostgreSQL where it is.
+# about 6 s
 set -eu
 show=$(cd "$(dirname "$0")/../show/fleet" && pwd)
 . "$(dirname "$0")/serving.bash"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Five `weir process` share 16 partitions of a server through one SQLite file: who has what, what a
 # kill -9 and a SIGTERM do to that, and what CMD and the checkpoints can do.
+# about 10 s
 set -eu
 . "$(dirname "$0")/serving.bash"
 

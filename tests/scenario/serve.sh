@@ -1,6 +1,7 @@
 #!/bin/bash
 # weir serve as a person or a script starts it: its ready line, its ports, its options, its first
 # key. What clients see is in interop-js.sh.
+. "$(dirname "$0")/alone.bash"
 . "$(dirname "$0")/serving.bash"
 
 # ---- ready, as JSON and for people ----

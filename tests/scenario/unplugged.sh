@@ -2,6 +2,7 @@
 # A client and a server, each in a network of its own with a cable between them, which is pulled for
 # UNPLUGGED_S seconds: nobody says goodbye. See unplugged.c for what must happen.
 # gcc only
+# about 10 s
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 down_s=${UNPLUGGED_S:-8} idle_ms=${UNPLUGGED_IDLE_MS:-3000}
