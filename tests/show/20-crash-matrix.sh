@@ -3,6 +3,7 @@
 # may forget, tear and reorder: at least 10,000 distinct disks, each opened and read back. Leaving
 # out one of the three things that durability rests on must be noticed. Then faults at every call,
 # and real writers on a real folder, killed.
+# depends: src/base src/log tests/log tests/support tests/CMakeLists.txt
 set -euo pipefail
 TESTS=${BUILD:?}/tests
 

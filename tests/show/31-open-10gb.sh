@@ -2,6 +2,7 @@
 # A folder with 10 GB of events in 1,024 partitions opens in less than a second after kill -9 with
 # all caches dropped, in little memory; an empty hub takes little disk. The bench fills the folder,
 # kills, drops, measures and removes it.
+# depends: src/base src/log src/amqp src/hub src/cli bench
 set -u
 DIR=${WEIR_BENCH_DIR:-$BUILD}
 NEEDED_MB=16000

@@ -10,6 +10,7 @@
 #
 # One connection on each side of every comparison. Ours is durable before it is acknowledged, into
 # segments that are written over again.
+# depends: src/base src/log src/amqp src/http src/io src/tunnel src/hub src/server src/cli bench
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 peers=${WEIR_PEERS:-$root/../shared/bench/peers}

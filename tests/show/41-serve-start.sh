@@ -2,6 +2,7 @@
 # weir serve is ready in less than 100 ms with an empty folder: from before the process exists to its
 # ready line, TLS included; the median of 21 starts of each kind. With hubs it is told, not judged:
 # each is flushed to disk before the server is ready.
+# depends: src/base src/log src/amqp src/http src/io src/tunnel src/hub src/server src/cli
 set -eu
 cd "$TMPDIR"
 export XDG_DATA_HOME=$TMPDIR/xdg

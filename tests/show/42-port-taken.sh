@@ -1,6 +1,7 @@
 #!/bin/bash
 # weir serve on a machine where a real RabbitMQ holds 5672: it says so, names the process, and what
 # it suggests works.
+# depends: src/base src/io src/server src/cli
 set -eu
 skip() { echo "$*"; exit 77; }
 [ "$(id -u)" = 0 ] || skip "installing RabbitMQ needs root"

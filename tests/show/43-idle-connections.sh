@@ -1,6 +1,7 @@
 #!/bin/bash
 # 10,000 idle connections without TLS: what the server's memory grows to when they are only there,
 # when they are opened, and when each has shown a token on its $cbs links. The goal is 64 MB in all.
+# depends: src/base src/log src/amqp src/http src/io src/tunnel src/hub src/server src/cli bench tests/server/idle.c
 set -u
 COUNT=10000
 GOAL_MB=64

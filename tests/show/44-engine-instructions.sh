@@ -3,6 +3,7 @@
 # callgrind: out, composed with its annotations; in, up to its outcome; and what it takes to see that
 # it is a message. The difference of two runs, so that connecting is not in it, and without what the
 # measuring program itself does.
+# depends: src/base src/amqp tests/amqp/instructions.c
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)

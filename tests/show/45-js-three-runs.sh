@@ -1,6 +1,7 @@
 #!/bin/bash
 # Azure's own JavaScript client against the server with the address and undefined-behaviour
 # sanitizers in it: the whole suite, without TLS and with it, three times in a row.
+# depends: src tests/interop tests/scenario/interop-js.sh tests/scenario/node.bash
 set -eu
 cd "$(dirname "$0")/../.."
 RUNS=${RUNS:-3}

@@ -2,6 +2,7 @@
 # kill -9 of the server in the middle of a JavaScript producer's and consumer's work, 50 times: no
 # acknowledged event is lost, none is missing in between, none out of order, no batch in part.
 # Without TLS and with it, at once.
+# depends: src tests/interop tests/scenario/interop-js.sh tests/scenario/node.bash
 set -eu
 cd "$(dirname "$0")/../.."
 

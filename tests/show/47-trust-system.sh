@@ -1,6 +1,7 @@
 #!/bin/bash
 # weir trust --system and --remove with the real update-ca-certificates, in a mount namespace of its
 # own: the machine's store stays as it is.
+# depends: src/base src/io src/cli
 set -eu
 skip() { echo "$*"; exit 77; }
 [ "$(id -u)" = 0 ] || skip "the system's store is root's"

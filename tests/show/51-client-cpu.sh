@@ -4,6 +4,8 @@
 # `weir bench e2e`. The goal is 150 ns for each, the median of the rounds. Below that, each side alone.
 #
 #   WEIR_ROUNDS   how many (5)
+# depends: src/base src/log src/amqp src/http src/io src/tunnel src/hub src/client src/server
+# depends: src/cli bench
 set -euo pipefail
 GOAL=150
 EVENTS=2000000

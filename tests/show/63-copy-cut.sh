@@ -5,6 +5,7 @@
 # joins the others.
 #
 # Each copy is in a network of its own, with a cable to a bridge where server, store and load are.
+# depends: src tests/show/fleet
 set -eu
 network=weir-fleet-$$
 

@@ -8,6 +8,7 @@
 #   WEIR_ROUNDS   how many (3)
 #   EVENTS        in the hub (8000000)
 #   SECONDS_JS    that the other one has (20)
+# depends: src tests/show/processor tests/interop/js tests/scenario/node.bash
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../scenario/node.bash"

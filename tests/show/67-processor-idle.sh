@@ -6,6 +6,7 @@
 # of one partition; beside it, in kb_with_free, the same with what is free and kept by the C library.
 #
 #   SECONDS_IDLE   that it is watched (30), after it has been quiet for 5
+# depends: src tests/show/processor
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 PARTITIONS=1024 KB_EACH=16 CPU_PERCENT=1 CALLS=2 EVENTS=102400
