@@ -16,7 +16,7 @@
 #define HEADER 40u
 #define FOLDER 16u
 
-static const struct weir__index_stamp stamp = {7, 0x123456};
+static const struct weir__index_stamp stamp = {7, 0x123456, 0}; /* the seed of version 1 */
 
 struct scene {
     struct weir__fs *fs;
@@ -214,13 +214,15 @@ static void nothing_passes_for_another(void **state)
 {
     struct scene *s = *state;
     struct weir__index_source from = {.file = s->file,
-                                      .stamp = {stamp.segment_number, stamp.behind + 8},
+                                      .stamp = {stamp.segment_number, stamp.behind + 8, 0},
                                       .end = END,
                                       .partitions = PARTITIONS};
     size_t folder = 2 * HEADER + 5 + 9;
 
     assert_int_equal(weir__index_chunk(&from, 0, 0, &s->chunk, NULL), WEIR_ECORRUPT);
-    from.stamp = (struct weir__index_stamp){stamp.segment_number + 1, stamp.behind};
+    from.stamp = (struct weir__index_stamp){stamp.segment_number + 1, stamp.behind, 0};
+    assert_int_equal(weir__index_chunk(&from, 0, 0, &s->chunk, NULL), WEIR_ECORRUPT);
+    from.stamp = (struct weir__index_stamp){stamp.segment_number, stamp.behind, 1};
     assert_int_equal(weir__index_chunk(&from, 0, 0, &s->chunk, NULL), WEIR_ECORRUPT);
     for (size_t i = 0; i < FOLDER; i++) write_at(s, folder + i, s->bytes[folder + 2 * FOLDER + i]);
     assert_int_equal(look(s, 0, 9), WEIR_ECORRUPT);

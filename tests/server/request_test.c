@@ -45,7 +45,7 @@ static int set_up(void **state)
     assert_int_equal(weir__namespace_rule_add(s->server.ns, NULL, &rule, NULL), 0);
     assert_int_equal(weir__namespace_hub_create(s->server.ns, &hub, NULL), 0);
     s->now_ms = INT64_C(1699999000000);
-    s->server.clock = (struct weir__clock){tell_time, tell_time, s};
+    s->server.clock = (struct weir__clock){.wall_ms = tell_time, .mono_ms = tell_time, .self = s};
     s->connection.server = &s->server;
     snprintf(s->connection.host, sizeof s->connection.host, "localhost");
     assert_int_equal(weir__amqp_new(&s->connection.engine, &(struct weir__amqp_options){0}, NULL),
