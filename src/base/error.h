@@ -21,8 +21,8 @@ __attribute__((format(printf, 3, 4))) void weir__wrap_text(struct weir_error *, 
                                                            const char *fmt, ...);
 
 /* Maps errno of a failed system call: ENOSPC and EDQUOT to WEIR_ENOSPACE, ENOENT to
- * WEIR_ENOTFOUND, EEXIST to WEIR_EEXIST, ENOMEM to WEIR_ENOMEM, the rest to WEIR_EIO. The text is
- * "what: strerror". */
+ * WEIR_ENOTFOUND, EEXIST to WEIR_EEXIST, ENOMEM to WEIR_ENOMEM, EMFILE and ENFILE to WEIR_EBUSY,
+ * the rest to WEIR_EIO. The text is "what: strerror". */
 int weir__fail_errno(struct weir_error *, int errnum, const char *what);
 
 #endif

@@ -52,10 +52,18 @@ struct weir__file_ops {
     /* Everything written and the size are on the disk when this returns 0. */
     int (*sync)(struct weir__file *, struct weir_error *);
 
-    /* Makes the file `size` bytes long with its space reserved; new bytes read as zeros. */
+    /* Makes the file `size` bytes long with its space reserved, also where it was released; new
+     * bytes read as zeros. WEIR_ENOSPACE: nothing has changed. */
     int (*allocate)(struct weir__file *, uint64_t size, struct weir_error *);
 
+    /* These bytes, whole blocks inside the file, are not needed any more: their space goes back
+     * and they read as zeros, where the file system can do so; elsewhere nothing happens. */
+    int (*release)(struct weir__file *, uint64_t at, uint64_t len, struct weir_error *);
+
     int (*size)(struct weir__file *, uint64_t *out, struct weir_error *);
+
+    /* Bytes of the disk that the file takes, about: what was released is not counted. */
+    int (*used)(struct weir__file *, uint64_t *out, struct weir_error *);
 
     /* These bytes will be read soon. A hint: it cannot fail. */
     void (*prefetch)(struct weir__file *, uint64_t at, uint64_t len);

@@ -4,7 +4,8 @@
  *            node               a folder, or a file's bytes; lives while it has a name or a handle
  *   file   > node               a handle
  *
- * Files are charged for their size (chunks.h); above the maximum growing is WEIR_ENOSPACE.
+ * Files are charged for their size, but for what was released (chunks.h); above the maximum growing
+ * is WEIR_ENOSPACE.
  *
  * Locks: a node's guards its bytes, the memory's guards names and references. Nobody holds both. */
 #include <assert.h>
@@ -119,8 +120,31 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
 
     weir__mutex_lock(&f->node->lock);
     rc = weir__chunks_resize(&f->node->bytes, size, err);
+    if (rc == 0) rc = weir__chunks_fill(&f->node->bytes, err);
     weir__mutex_unlock(&f->node->lock);
     return rc == 0 ? 0 : weir__wrap(err, rc, "%s", f->path);
+}
+
+static int release_file(struct weir__file *file, uint64_t at, uint64_t len, struct weir_error *err)
+{
+    struct node *n = file_of(file)->node;
+
+    (void)err;
+    weir__mutex_lock(&n->lock);
+    weir__chunks_release(&n->bytes, at, len);
+    weir__mutex_unlock(&n->lock);
+    return 0;
+}
+
+static int used_file(struct weir__file *file, uint64_t *out, struct weir_error *err)
+{
+    struct node *n = file_of(file)->node;
+
+    (void)err;
+    weir__mutex_lock(&n->lock);
+    *out = weir__chunks_used(&n->bytes);
+    weir__mutex_unlock(&n->lock);
+    return 0;
 }
 
 static int size_file(struct weir__file *file, uint64_t *out, struct weir_error *err)
@@ -167,7 +191,9 @@ static const struct weir__file_ops file_ops = {
     .write = write_file,
     .sync = sync_file,
     .allocate = allocate_file,
+    .release = release_file,
     .size = size_file,
+    .used = used_file,
     .prefetch = prefetch_file,
     .close = close_file,
 };

@@ -27,6 +27,7 @@
 #define FILE_MODE 0600
 #define DIR_MODE 0700
 #define PID_BYTES 24 /* with its newline */
+#define STAT_BLOCK_BYTES 512u
 
 struct posix_file {
     struct weir__file base;
@@ -158,6 +159,16 @@ static int size_file(struct weir__file *file, uint64_t *out, struct weir_error *
     return 0;
 }
 
+static int used_file(struct weir__file *file, uint64_t *out, struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+    struct stat st;
+
+    if (fstat(f->fd, &st) != 0) return fail_call(err, errno, "fstat", f->path);
+    *out = (uint64_t)st.st_blocks * STAT_BLOCK_BYTES;
+    return 0;
+}
+
 static int truncate_file(struct posix_file *f, uint64_t size, struct weir_error *err)
 {
     while (ftruncate(f->fd, (off_t)size) != 0)
@@ -184,7 +195,8 @@ static int write_zeros(struct posix_file *f, uint64_t from, uint64_t to, struct 
     return rc == 0 ? truncate_file(f, to, err) : rc;
 }
 
-/* Space is given back when there was not enough of it. */
+/* Space is given back when there was not enough of it. A file that has its size already may have
+ * holes. */
 static int allocate_file(struct weir__file *file, uint64_t size, struct weir_error *err)
 {
     struct posix_file *f = posix_of(file);
@@ -192,7 +204,7 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
     int rc = size_file(file, &old, err);
 
     if (rc != 0) return rc;
-    if (size <= old) return truncate_file(f, size, err);
+    if (size < old) return truncate_file(f, size, err);
 #ifdef __linux__
     do {
         rc = fallocate(f->fd, 0, 0, (off_t)size);
@@ -205,6 +217,23 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
         rc = write_zeros(f, old, size, err);
     if (rc != 0) truncate_file(f, old, NULL);
     return rc;
+}
+
+static int release_file(struct weir__file *file, uint64_t at, uint64_t len, struct weir_error *err)
+{
+    struct posix_file *f = posix_of(file);
+
+    assert(at % WEIR__FS_BLOCK == 0 && len % WEIR__FS_BLOCK == 0);
+#ifdef FALLOC_FL_PUNCH_HOLE
+    while (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len) !=
+           0) {
+        if (errno == EOPNOTSUPP || errno == ENOSYS) return 0;
+        if (errno != EINTR) return fail_call(err, errno, "fallocate", f->path);
+    }
+#else
+    (void)f, (void)err;
+#endif
+    return 0;
 }
 
 static void prefetch_file(struct weir__file *file, uint64_t at, uint64_t len)
@@ -246,7 +275,9 @@ static const struct weir__file_ops file_ops = {
     .write = write_file,
     .sync = sync_file,
     .allocate = allocate_file,
+    .release = release_file,
     .size = size_file,
+    .used = used_file,
     .prefetch = prefetch_file,
     .close = close_file,
 };

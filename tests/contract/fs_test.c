@@ -174,6 +174,48 @@ static void allocate_zeros(void **state)
     weir__file_close(f);
 }
 
+static uint64_t used_ok(struct weir__file *f)
+{
+    uint64_t used = 0;
+
+    assert_int_equal(f->ops->used(f, &used, NULL), 0);
+    return used;
+}
+
+/* What is released reads as zeros and takes no space; around it nothing changes; what is allocated
+ * again has its space. */
+static void release_gives_space_back(void **state)
+{
+    struct world *w = *state;
+    struct weir__file *f = open_ok(w, "f", WEIR__FS_CREATE | WEIR__FS_DIRECT);
+    uint64_t hole = (uint64_t)512 << 10, full;
+    uint8_t *at = aligned_alloc(BLOCK, BLOCK);
+
+    assert_non_null(at);
+    assert_int_equal(f->ops->allocate(f, 1 << 20, NULL), 0);
+    memset(at, 7, BLOCK);
+    for (uint64_t b = 0; b < 1 << 20; b += BLOCK) write_ok(f, at, BLOCK, b);
+    assert_int_equal(f->ops->sync(f, NULL), 0);
+    full = used_ok(f);
+    assert_true(full >= 1 << 20);
+    assert_int_equal(f->ops->release(f, (uint64_t)256 << 10, hole, NULL), 0);
+    assert_int_equal(size_ok(f), 1 << 20);
+    assert_true(used_ok(f) <= full - hole);
+    assert_int_equal(read_ok(f, at, BLOCK, (uint64_t)256 << 10), BLOCK);
+    for (size_t i = 0; i < BLOCK; i++) assert_int_equal(at[i], 0);
+    for (int side = 0; side < 2; side++) {
+        read_ok(f, at, BLOCK, side ? (uint64_t)768 << 10 : ((uint64_t)256 << 10) - BLOCK);
+        for (size_t i = 0; i < BLOCK; i++) assert_int_equal(at[i], 7);
+    }
+    write_ok(f, at, BLOCK, (uint64_t)300 << 10 & ~(BLOCK - 1));
+    read_ok(f, at, BLOCK, (uint64_t)300 << 10 & ~(BLOCK - 1));
+    assert_int_equal(at[5], 7);
+    assert_int_equal(f->ops->allocate(f, 1 << 20, NULL), 0);
+    assert_true(used_ok(f) >= 1 << 20);
+    weir__file_close(f);
+    free(at);
+}
+
 static void direct_and_buffered_agree(void **state)
 {
     struct world *w = *state;
@@ -439,6 +481,7 @@ int main(void)
         ON_ALL(write_over_and_behind),
         ON_ALL(write_many_parts),
         ON_ALL(allocate_zeros),
+        ON_ALL(release_gives_space_back),
         ON_ALL(direct_and_buffered_agree),
         ON_ALL(direct_read_of_odd_size),
         ON_ALL(list_and_remove),

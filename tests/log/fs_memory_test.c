@@ -67,6 +67,27 @@ static void the_limit_is_kept(void **state)
     weir__fs_memory_free(fs);
 }
 
+/* What is released is somebody else's, until it is written to or allocated again. */
+static void released_memory_can_be_used(void **state)
+{
+    struct weir__fs *fs = memory_of(4 * CHUNK);
+    struct weir__file *a = make(fs, "a"), *b = make(fs, "b");
+
+    (void)state;
+    assert_int_equal(a->ops->allocate(a, 4 * CHUNK, NULL), 0);
+    assert_int_equal(a->ops->release(a, CHUNK / 2, 2 * CHUNK, NULL), 0); /* one of them whole */
+    assert_int_equal(b->ops->allocate(b, 2 * CHUNK, NULL), WEIR_ENOSPACE);
+    assert_int_equal(b->ops->allocate(b, CHUNK, NULL), 0);
+    assert_int_equal(put(a, "x", CHUNK, NULL), WEIR_ENOSPACE);
+    assert_int_equal(a->ops->allocate(a, 4 * CHUNK, NULL), WEIR_ENOSPACE);
+    assert_int_equal(b->ops->allocate(b, 0, NULL), 0);
+    assert_int_equal(put(a, "x", CHUNK, NULL), 0);
+    assert_int_equal(b->ops->allocate(b, 1, NULL), WEIR_ENOSPACE);
+    weir__file_close(a);
+    weir__file_close(b);
+    weir__fs_memory_free(fs);
+}
+
 static void a_reader_cannot_write(void **state)
 {
     struct weir__fs *fs = memory_of(CHUNK);
@@ -168,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_limit_is_kept),
+        cmocka_unit_test(released_memory_can_be_used),
         cmocka_unit_test(a_reader_cannot_write),
         cmocka_unit_test(threads_do_not_meet),
         cmocka_unit_test(a_log_is_told_when_it_is_full),

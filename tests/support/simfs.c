@@ -156,13 +156,53 @@ static uint64_t blocks_of(uint64_t size)
     return weir__round_up(size, WEIR__FS_BLOCK);
 }
 
+uint64_t simfs__node_used(const struct node *n)
+{
+    return blocks_of(n->now.size) - n->holes_set * (uint64_t)WEIR__FS_BLOCK;
+}
+
 uint64_t simfs__used(const struct simfs *s)
 {
     uint64_t used = 0;
 
     for (const struct node *n = s->nodes; n; n = n->next)
-        if (n->names > 0 || n->opens > 0) used += blocks_of(n->now.size);
+        if (n->names > 0 || n->opens > 0) used += simfs__node_used(n);
     return used;
+}
+
+static bool has_room(const struct simfs *s, uint64_t more)
+{
+    return s->capacity == 0 || more == 0 || simfs__used(s) + more <= s->capacity;
+}
+
+/* Blocks of the range that were released take space again, all of them or none. */
+static int fill_holes(struct simfs *s, struct node *n, uint64_t at, uint64_t end,
+                      struct weir_error *err)
+{
+    size_t first = (size_t)(at / WEIR__FS_BLOCK), count = (size_t)(blocks_of(end) / WEIR__FS_BLOCK);
+    size_t set = 0;
+
+    if (count > n->holes_count) count = n->holes_count;
+    for (size_t i = first; i < count; i++) set += n->holes[i];
+    if (!has_room(s, set * WEIR__FS_BLOCK))
+        return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
+    for (size_t i = first; i < count; i++) n->holes[i] = false;
+    n->holes_set -= set;
+    return 0;
+}
+
+/* A place per block to note its holes in; those behind the end are forgotten. */
+static void track_holes(struct node *n)
+{
+    size_t count = (size_t)(blocks_of(n->now.size) / WEIR__FS_BLOCK);
+    bool *holes = simfs__alloc(count * sizeof *holes);
+
+    if (n->holes) memcpy(holes, n->holes, count < n->holes_count ? count : n->holes_count);
+    free(n->holes);
+    n->holes = holes;
+    n->holes_count = count;
+    n->holes_set = 0;
+    for (size_t i = 0; i < count; i++) n->holes_set += holes[i];
 }
 
 /* A place per sector to note its newest version in. */
@@ -214,12 +254,12 @@ int simfs__set_size(struct simfs *s, struct node *n, uint64_t size, struct weir_
     bool shorter = size < n->now.size;
 
     if (size == n->now.size) return 0;
-    if (s->capacity > 0 && more > 0 && simfs__used(s) + more > s->capacity)
-        return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
+    if (!has_room(s, more)) return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
     track_sectors(n); /* those that go and those that come */
     simfs__image_resize(&n->now, size);
     track_sectors(n);
     if (shorter) forget_behind(s, n);
+    if (n->holes) track_holes(n);
     n->sizes = simfs__room(n->sizes, n->sizes_count, &n->sizes_cap, sizeof n->sizes[0]);
     n->sizes[n->sizes_count++] = (struct size_version){++s->tick, size};
     return 0;
@@ -254,6 +294,7 @@ static int write_parts(struct sim_file *f, const struct weir__bytes *parts, int 
     for (int i = 0; i < count; i++) end += parts[i].len;
     if (end - at > limit) end = at + limit;
     rc = end > f->node->now.size ? simfs__set_size(f->fs, f->node, end, err) : 0;
+    if (rc == 0) rc = fill_holes(f->fs, f->node, at, end, err);
     for (int i = 0; i < count && rc == 0 && at < end; i++) {
         struct weir__bytes part = parts[i];
 
@@ -356,7 +397,42 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
     if (rc == 0) rc = simfs__set_size(f->fs, f->node, size, err);
+    if (rc == 0) rc = fill_holes(f->fs, f->node, 0, size, err);
     return end_call(f->fs, SIMFS_ALLOCATE, rc);
+}
+
+/* As a write of zeros, but that the space goes back. */
+static int release_file(struct weir__file *file, uint64_t at, uint64_t len, struct weir_error *err)
+{
+    struct sim_file *f = file_of(file);
+    struct node *n = f->node;
+    bool struck;
+    int rc = begin_call(f->fs, SIMFS_RELEASE, &struck, err);
+
+    assert(!(f->flags & WEIR__FS_READ_ONLY));
+    assert(at % WEIR__FS_BLOCK == 0 && len % WEIR__FS_BLOCK == 0 && at + len <= n->now.size);
+    if (rc != 0) return end_call(f->fs, SIMFS_RELEASE, rc);
+    track_sectors(n);
+    track_holes(n);
+    for (uint64_t i = at / SIMFS_SECTOR; i < (at + len) / SIMFS_SECTOR; i++) {
+        simfs__image_set(&n->now, (size_t)i, NULL);
+        add_version(f->fs, n, (size_t)i);
+    }
+    for (uint64_t i = at / WEIR__FS_BLOCK; i < (at + len) / WEIR__FS_BLOCK; i++) {
+        n->holes_set += !n->holes[i];
+        n->holes[i] = true;
+    }
+    return end_call(f->fs, SIMFS_RELEASE, 0);
+}
+
+static int used_file(struct weir__file *file, uint64_t *out, struct weir_error *err)
+{
+    struct sim_file *f = file_of(file);
+    bool struck;
+    int rc = begin_call(f->fs, SIMFS_SIZE, &struck, err);
+
+    if (rc == 0) *out = simfs__node_used(f->node);
+    return end_call(f->fs, SIMFS_SIZE, rc);
 }
 
 static int size_file(struct weir__file *file, uint64_t *out, struct weir_error *err)
@@ -396,7 +472,9 @@ static const struct weir__file_ops file_ops = {
     .write = write_file,
     .sync = sync_file,
     .allocate = allocate_file,
+    .release = release_file,
     .size = size_file,
+    .used = used_file,
     .prefetch = prefetch_file,
     .close = close_file,
 };

@@ -33,10 +33,11 @@ enum simfs_call {
     SIMFS_WRITE = 64,
     SIMFS_SYNC = 128,
     SIMFS_ALLOCATE = 256,
-    SIMFS_SIZE = 512,
-    SIMFS_CHANGES =
-        SIMFS_REMOVE | SIMFS_MAKE_DIR | SIMFS_SYNC_DIR | SIMFS_WRITE | SIMFS_SYNC | SIMFS_ALLOCATE,
-    SIMFS_ANY = 1023
+    SIMFS_SIZE = 512, /* size and used */
+    SIMFS_RELEASE = 1024,
+    SIMFS_CHANGES = SIMFS_REMOVE | SIMFS_MAKE_DIR | SIMFS_SYNC_DIR | SIMFS_WRITE | SIMFS_SYNC |
+                    SIMFS_ALLOCATE | SIMFS_RELEASE,
+    SIMFS_ANY = 2047
 };
 
 struct simfs;
@@ -104,7 +105,8 @@ struct simfs_fault {
 void simfs_fail(struct simfs *, const struct simfs_fault *); /* copied; NULL: no more faults */
 bool simfs_failed(struct simfs *); /* the fault has struck at least once */
 
-/* Bytes of all files together, in blocks of 4 KiB. 0: no limit. */
+/* Bytes of all files together, in blocks of 4 KiB; those that were released and not written since
+ * do not count. 0: no limit. */
 void simfs_capacity(struct simfs *, uint64_t bytes);
 uint64_t simfs_used(struct simfs *);
 

@@ -238,6 +238,16 @@ static void crash_names(struct simfs *s, struct simfs *to, struct choice *c)
     }
 }
 
+/* What was released is, as soon as the call returns. */
+static void copy_holes(struct node *to, const struct node *n)
+{
+    if (!n->holes || to->now.size != n->now.size) return;
+    to->holes = simfs__alloc(n->holes_count * sizeof n->holes[0]);
+    memcpy(to->holes, n->holes, n->holes_count * sizeof n->holes[0]);
+    to->holes_count = n->holes_count;
+    to->holes_set = n->holes_set;
+}
+
 struct simfs *simfs_crash(struct simfs *s, enum simfs_keep keep, uint64_t n)
 {
     struct simfs *to = simfs_new();
@@ -254,6 +264,7 @@ struct simfs *simfs_crash(struct simfs *s, enum simfs_keep keep, uint64_t n)
         if (node->copy) {
             simfs__image_copy(&node->copy->now, &left);
             simfs__image_copy(&node->copy->disk, &left);
+            copy_holes(node->copy, node);
             simfs__node_unref(to, node->copy);
             node->copy = NULL;
         }
@@ -283,6 +294,7 @@ static void clone_node(struct simfs *to, struct node *n)
     copy->sizes_count = copy->sizes_cap = n->sizes_count;
     copy->sizes = simfs__alloc(n->sizes_count * sizeof n->sizes[0]);
     if (n->sizes_count > 0) memcpy(copy->sizes, n->sizes, n->sizes_count * sizeof n->sizes[0]);
+    copy_holes(copy, n);
 }
 
 static void clone_entry(struct simfs *to, const struct entry *e)

@@ -190,6 +190,7 @@ void simfs__node_unref(struct simfs *s, struct node *n)
     free(n->versions);
     free(n->newest);
     free(n->sizes);
+    free(n->holes);
     free(n);
 }
 

@@ -53,6 +53,8 @@ struct node {
     size_t newest_count;
     struct size_version *sizes;
     size_t sizes_count, sizes_cap;
+    bool *holes; /* per block: it was released, and not written since */
+    size_t holes_count, holes_set;
 };
 
 struct entry_version {
@@ -75,7 +77,7 @@ struct simfs {
     struct entry *entries; /* sorted by path */
     size_t entries_count, entries_cap;
     uint64_t tick;
-    uint64_t calls[10]; /* by bit of enum simfs_call */
+    uint64_t calls[11]; /* by bit of enum simfs_call */
     uint64_t calls_total;
     uint64_t stop_at;
     uint64_t capacity;
@@ -120,6 +122,7 @@ int simfs__set_size(struct simfs *, struct node *, uint64_t size,
 struct node *simfs__add_node(struct simfs *, const char *path, bool is_dir);
 bool simfs__is_dir(struct simfs *, const char *path, size_t len);
 uint64_t simfs__used(const struct simfs *);
+uint64_t simfs__node_used(const struct node *);
 
 /* Length of the folder part of a path; 0: the root. */
 size_t simfs__parent_len(const char *path);
