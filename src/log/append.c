@@ -88,13 +88,6 @@ static int try_room(struct weir__log *log, const struct incoming *in, struct wei
 
     if (log->failed) return weir__log_state_locked(log, err);
     if (log->closing) return weir__fail(err, WEIR_ECLOSED, "the log is closing");
-    if (log->roll_rc != 0) {
-        int rc = log->roll_rc;
-
-        if (err) *err = log->roll_err;
-        log->roll_rc = 0;
-        return rc;
-    }
     if (!queue_room(log)) return 0;
     if (!weir__log_fits(log, in->batch->partition, bytes)) {
         log->want_roll = true;
@@ -127,6 +120,11 @@ static int wait_for_room(struct weir__log *log, const struct incoming *in, int64
     for (; rc == 0; rc = try_room(log, in, err)) {
         bool timed_out = false;
 
+        if (log->want_roll && log->roll_rc != 0 && !log->leading) { /* there may be room by now */
+            rc = weir__log_lead(log, err);
+            if (rc != 0) return rc;
+            continue;
+        }
         if (deadline_ns != 0 && may_lead && !log->leading && weir__log_has_work(log)) {
             rc = weir__log_lead(log, err);
             if (rc != 0) return rc;

@@ -127,7 +127,7 @@ static void settle(struct weir__log *log, uint64_t group, uint64_t to)
 
         answer(p, 0, NULL);
         if (p->body_bytes == 0) continue;
-        if (log->active_since_ms == 0) log->active_since_ms = p->receipt.time_ms;
+        if (log->active_since_ms == 0) weir__retention_begin(log, p->receipt.time_ms);
         settle_batch(log, p);
         if (watched) weir__watch_note(log, p->partition);
     }

@@ -19,7 +19,9 @@
  *            clock stood so
  *  112  u64  of the segment being appended to: log position of byte 0, 120 u64 bytes of the file,
  *  128  u64  log position of its first batch, 136 u64 the number in its name
- *  144       zeros
+ *  144  i64  of retention's clock: milliseconds the machine was off, 152 i64 more of them that the
+ *            wall clock claims
+ *  160       zeros
  *  192       per partition: u64 next sequence, u64 last offset, i64 last time: as at the watermark
  *
  * A copy takes a multiple of 4096 bytes; the second begins at COPY_AT, which leaves room for the
@@ -120,6 +122,8 @@ static void encode(const struct weir__control *c, uint8_t *to, size_t len)
     weir__store64(to + 120, c->active.capacity);
     weir__store64(to + 128, c->active.data);
     weir__store64(to + 136, c->active.name);
+    weir__store64(to + 144, (uint64_t)c->keep.off_ms);
+    weir__store64(to + 152, (uint64_t)c->keep.owed_ms);
     weir__heads_encode(c->heads, c->partitions, to + FIXED_BYTES);
     weir__store32(to + 4, weir__crc32c(0, to + 8, len - 8));
 }
@@ -153,6 +157,11 @@ static struct copy look(const uint8_t *at, size_t room)
     return c;
 }
 
+static bool bad_time(int64_t ms)
+{
+    return ms < 0 || ms > KEEP_MS_MAX;
+}
+
 static int decode(const struct copy *copy, struct weir__control *c, struct weir_error *err)
 {
     const uint8_t *at = copy->at;
@@ -180,12 +189,14 @@ static int decode(const struct copy *copy, struct weir__control *c, struct weir_
         c->keep.wall_ms = (int64_t)weir__load64(at + 104);
         c->active = (struct weir__control_active){weir__load64(at + 112), weir__load64(at + 120),
                                                   weir__load64(at + 128), weir__load64(at + 136)};
+        c->keep.off_ms = (int64_t)weir__load64(at + 144);
+        c->keep.owed_ms = (int64_t)weir__load64(at + 152);
     }
     weir__heads_decode(at + (copy->version == 1 ? FIXED_BYTES_1 : FIXED_BYTES), c->partitions,
                        c->heads);
     if (c->first_segment == 0 || c->first_segment > c->last_segment ||
-        c->watermark < WEIR__LOG_ORIGIN || c->epoch == UINT32_MAX || c->keep.keep_ms < 0 ||
-        c->keep.keep_ms > KEEP_MS_MAX || (c->version > 1 && c->secret == 0))
+        c->watermark < WEIR__LOG_ORIGIN || c->epoch == UINT32_MAX || bad_time(c->keep.keep_ms) ||
+        bad_time(c->keep.off_ms) || bad_time(c->keep.owed_ms) || (c->version > 1 && c->secret == 0))
         return weir__fail(err, WEIR_ECORRUPT, "control file contradicts itself");
     return 0;
 }

@@ -18,12 +18,18 @@ struct weir__head {
 void weir__heads_encode(const struct weir__head *, uint32_t count, uint8_t *to);
 void weir__heads_decode(const uint8_t *from, uint32_t count, struct weir__head *out);
 
+/* A moment on retention's clock: how long the machine had been up, and off; see retention_clock.h. */
+struct weir__keep_stamp {
+    int64_t keep_ms, off_ms;
+};
+
 /* Retention's clock at some moment, and what the machine's clocks said then. */
 struct weir__keep_time {
     int64_t keep_ms;
     int64_t wall_ms;
     int64_t up_ms;
     uint64_t boot; /* 0: not known */
+    int64_t off_ms, owed_ms;
 };
 
 /* The segment being appended to, as its header has it: should both copies of that go bad, it can

@@ -181,6 +181,12 @@ uint64_t weir__index_stored_bytes(const struct weir__index *x)
            TRAILER_BYTES;
 }
 
+uint64_t weir__index_empty_bytes(uint32_t partitions)
+{
+    return weir__round_up((uint64_t)partitions * FOLDER_ENTRY_BYTES, WEIR__FS_BLOCK) +
+           TRAILER_BYTES;
+}
+
 /* ---- storing ---- */
 
 static uint32_t crc_of(const struct weir__index_stamp *stamp, const uint8_t *at, size_t len)

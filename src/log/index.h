@@ -34,8 +34,10 @@ bool weir__index_add(struct weir__index *, uint32_t partition, const struct weir
 bool weir__index_reserve(struct weir__index *, uint32_t partition);
 void weir__index_unreserve(struct weir__index *, uint32_t partition);
 
-/* Bytes that the stored form takes now, trailer included, rounded to blocks. */
+/* Bytes that the stored form takes now, trailer included, rounded to blocks; and of one without
+ * entries. */
 uint64_t weir__index_stored_bytes(const struct weir__index *);
+uint64_t weir__index_empty_bytes(uint32_t partitions);
 
 /* Which batches a stored index is of. A segment can be sealed twice, when the first roll failed or
  * the power did, so its number alone does not say. */

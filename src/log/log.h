@@ -37,7 +37,9 @@
 enum weir__log_sabotage {
     WEIR__LOG_SKIP_SYNC = 1,
     WEIR__LOG_SKIP_DIR_SYNC = 2,
-    WEIR__LOG_SKIP_EPOCH = 4
+    WEIR__LOG_SKIP_EPOCH = 4,
+    WEIR__LOG_COUNT_CAPACITY = 8,   /* retention by bytes counts what is reserved */
+    WEIR__LOG_SIZE_BY_DOUBLING = 16 /* every roll doubles the segment, and nothing is given back */
 };
 
 struct weir__log_pool;
@@ -51,12 +53,16 @@ struct weir__log_options {
     uint64_t hub_id;             /* whose bytes these are; part of every checksum */
     uint32_t partitions;         /* of a new log; one that is there knows its own number */
     uint32_t batch_bytes_max;    /* 0: 1 MiB + 64 KiB */
-    uint64_t segment_bytes_max;  /* 0: 256 MiB; a power of two, at least 1 MiB */
+    uint64_t segment_bytes_min;  /* 0: 64 KiB, the least; of the first, and of those after a quiet
+                                    time. A power of two. On a full disk they can be smaller */
+    uint64_t segment_bytes_max;  /* 0: 256 MiB; a power of two, at least 64 KiB */
     uint64_t tail_bytes;         /* 0: 16 MiB, or what four of the largest batches need */
     uint32_t sync_ms;            /* 0: acknowledged when on disk. Else acknowledged when written, on
-                                   disk every so often: what was acknowledged since can be lost */
+                                    disk every so often: what was acknowledged since can be lost */
     int64_t retain_ms;           /* 0: 7 days; negative: for ever */
-    uint64_t retain_bytes;       /* 0: no limit. Whole segments of all partitions go together */
+    uint64_t retain_bytes;       /* of batches as they are stored; 0: no limit. Whole segments of
+                                    all partitions go together, and only when what is left without
+                                    the oldest one is as much as this */
     bool no_threads;             /* for tests: the log does nothing by itself; see weir__log_step */
     struct weir__log_pool *pool; /* whose threads it uses (pool.h); NULL: it has its own */
     unsigned sabotage;
@@ -161,7 +167,13 @@ struct weir__log_stats {
     uint64_t batches, events, bytes; /* appended and durable since open; bytes of bodies */
     uint64_t groups, syncs;          /* commits, and sync calls of the commit path */
     uint64_t unflushed_bytes;        /* appended, not yet durable */
-    uint64_t segments, log_bytes;    /* on disk now */
+    uint64_t segments, log_bytes;    /* on disk now, with what is only reserved */
+    uint64_t stored_bytes;           /* of batches that are kept */
+    uint64_t disk_bytes;             /* that segments and the spare take */
+    uint64_t disk_bytes_max;         /* never more than this after upkeep; 0: no limit */
+    int64_t begin_time_ms;           /* enqueued time of the oldest that is kept; 0: nothing is */
+    uint64_t next_expiry_bytes;      /* stored bytes that go next; 0: nothing will */
+    int64_t next_expiry_ms;          /* from now, as it is now; -1: time alone expires nothing */
     uint64_t tail_reads, disk_reads; /* reads served from memory and from files */
     uint64_t damaged_ranges;         /* found since open, see inspect */
     int64_t last_time_ms;
@@ -169,20 +181,9 @@ struct weir__log_stats {
      * microseconds and more than the bucket before says; the last has all that took longer. */
     uint64_t flush_buckets[WEIR__LOG_FLUSH_BUCKETS];
     uint64_t flush_ns;
-
-    /* What is kept now. */
-    uint64_t stored_bytes;      /* of batches, as retain_bytes counts them */
-    uint64_t disk_bytes;        /* that the files take */
-    uint64_t disk_bytes_max;    /* the most they may take; 0: there is no limit */
-    int64_t begin_time_ms;      /* enqueued time of the oldest event; 0: there is none */
-    uint64_t next_expiry_bytes; /* stored bytes that go with the next expiry */
-    int64_t next_expiry_ms;     /* in how many ms, by age; -1: nothing is to go */
 };
 
 void weir__log_stats(struct weir__log *, struct weir__log_stats *out);
-
-/* Changes what is kept, from the next step on: as in the options, 0 ms is 7 days. */
-void weir__log_set_retention(struct weir__log *, int64_t retain_ms, uint64_t retain_bytes);
 
 /* 0, or the error that stopped the log for good: it takes nothing in until it is opened anew. What
  * was durable before is still served. */
@@ -253,6 +254,9 @@ void weir__log_unwatch(struct weir__log *, struct weir__log_watch *);
  * the events that are there stay where they are. One that has as many, or more, stays as it is.
  * WEIR_EINVAL: more than there can be. */
 int weir__log_grow(struct weir__log *, uint32_t partitions, struct weir_error *);
+
+/* Changes both limits at once, as in the options; what is too much goes with the next upkeep. */
+void weir__log_set_retention(struct weir__log *, int64_t retain_ms, uint64_t retain_bytes);
 
 /* Rolls by age, prepares the next segment, marks the end of an idle log, applies retention. The
  * keeper thread calls it; with no_threads the caller does. Runs due work only. */

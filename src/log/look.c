@@ -6,8 +6,6 @@
 
 #include "log/state.h"
 
-#define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
-
 static int check_partition(const struct weir__log *log, uint32_t partition, struct weir_error *err)
 {
     uint32_t partitions = weir__log_partitions(log);
@@ -42,15 +40,7 @@ void weir__log_stats(struct weir__log *log, struct weir__log_stats *out)
     out->log_bytes = log->spare ? log->spare->h.capacity : 0;
     for (size_t i = 0; i < log->segment_count; i++) out->log_bytes += log->segments[i]->h.capacity;
     out->last_time_ms = log->last_time_ms;
-    out->next_expiry_ms = -1;
-    weir__mutex_unlock(&log->lock);
-}
-
-void weir__log_set_retention(struct weir__log *log, int64_t retain_ms, uint64_t retain_bytes)
-{
-    weir__mutex_lock(&log->lock);
-    log->o.retain_ms = retain_ms ? retain_ms : RETAIN_MS_DEFAULT;
-    log->o.retain_bytes = retain_bytes;
+    weir__retention_stats(log, out);
     weir__mutex_unlock(&log->lock);
 }
 

@@ -13,7 +13,6 @@
 #define BATCH_BYTES_DEFAULT ((1u << 20) + (64u << 10))
 #define SEGMENT_BYTES_DEFAULT (256u << 20)
 #define TAIL_BYTES_DEFAULT (16u << 20)
-#define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
 
 int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BYTES],
                    struct weir_error *err)
@@ -33,8 +32,9 @@ static int settle_options(const struct weir__log_options *in, struct weir__log_o
     if (!o->clock.wall_ms) o->clock = weir__clock_system();
     if (!o->rand.fill) o->rand = weir__rand_system();
     if (!o->batch_bytes_max) o->batch_bytes_max = BATCH_BYTES_DEFAULT;
+    if (!o->segment_bytes_min) o->segment_bytes_min = WEIR__SEGMENT_BYTES_MIN;
     if (!o->segment_bytes_max) o->segment_bytes_max = SEGMENT_BYTES_DEFAULT;
-    if (!o->retain_ms) o->retain_ms = RETAIN_MS_DEFAULT;
+    if (!o->retain_ms) o->retain_ms = WEIR__LOG_RETAIN_MS_DEFAULT;
     if (!o->tail_bytes) {
         o->tail_bytes = 4 * (uint64_t)o->batch_bytes_max;
         if (o->tail_bytes < TAIL_BYTES_DEFAULT) o->tail_bytes = TAIL_BYTES_DEFAULT;
@@ -45,12 +45,14 @@ static int settle_options(const struct weir__log_options *in, struct weir__log_o
     if (o->batch_bytes_max > WEIR__LOG_BATCH_BYTES_MAX)
         return weir__fail(err, WEIR_EINVAL, "batches of %u bytes: at most %u are possible",
                           o->batch_bytes_max, WEIR__LOG_BATCH_BYTES_MAX);
-    if (o->segment_bytes_max < WEIR__SEGMENT_BYTES_MIN ||
-        (o->segment_bytes_max & (o->segment_bytes_max - 1)))
+    if (o->segment_bytes_max < o->segment_bytes_min ||
+        o->segment_bytes_min < WEIR__SEGMENT_BYTES_MIN ||
+        (o->segment_bytes_max & (o->segment_bytes_max - 1)) ||
+        (o->segment_bytes_min & (o->segment_bytes_min - 1)))
         return weir__fail(err, WEIR_EINVAL,
-                          "segments of %" PRIu64 " bytes: a power of two, at "
-                          "least 1 MiB, is needed",
-                          o->segment_bytes_max);
+                          "segments of %" PRIu64 " to %" PRIu64 " bytes: powers of two, at least "
+                          "%u, are needed",
+                          o->segment_bytes_min, o->segment_bytes_max, WEIR__SEGMENT_BYTES_MIN);
     return 0;
 }
 
@@ -59,6 +61,8 @@ void weir__log_free(struct weir__log *log)
     for (size_t i = 0; i < log->segment_count; i++) weir__segment_close(log->segments[i]);
     weir__segment_close(log->spare);
     weir__segment_close(log->headed);
+    weir__segment_close(log->doomed);
+    weir__file_close(log->dir_handle);
     weir__file_close(log->control_file);
     weir__producers_fini(&log->producers);
     weir__producers_fini(&log->begun);
@@ -164,16 +168,18 @@ static int make_secret(struct weir__log *log, struct weir_error *err)
 static int make_files(struct weir__log *log, struct weir_error *err)
 {
     struct weir__segment *seg = NULL;
+    uint64_t capacity;
     int rc = weir__log_size(log, log->o.partitions, err);
 
     if (rc == 0) rc = make_secret(log, err);
     if (rc == 0) rc = weir__log_open_control(log, WEIR__FS_CREATE, err);
     if (rc != 0) return rc;
-    log->keep_wall_ms = log->o.clock.wall_ms(log->o.clock.self);
-    log->control.keep = weir__retention_time(log);
+    weir__retention_start(log);
+    log->control.keep = weir__retention_save(log);
     log->control.first_segment = log->control.last_segment = 1;
     log->control.watermark = log->control.epoch_start = WEIR__LOG_ORIGIN;
-    rc = weir__log_make_segment(log, weir__log_next_capacity(log, 0), &seg, err);
+    capacity = weir__capacity_next(log, false, 0);
+    rc = weir__log_make_segment(log, capacity, capacity, &seg, err);
     if (rc != 0) goto out;
     seg->h.number = 1;
     seg->h.base = seg->h.previous_end = WEIR__LOG_ORIGIN;
@@ -223,8 +229,7 @@ static int begin_epoch(struct weir__log *log, struct weir_error *err)
         log->control.epoch_start = log->visible;
     }
     log->epoch = log->control.epoch;
-    log->keep_wall_ms = log->control.keep.keep_ms;
-    if (log->keep_wall_ms == 0) log->keep_wall_ms = log->o.clock.wall_ms(log->o.clock.self);
+    weir__retention_start(log);
     weir__log_name_active(log, weir__log_active(log));
     return weir__log_write_control(log, err);
 }
@@ -256,7 +261,8 @@ int weir__log_open(struct weir__log **out, const struct weir__log_options *optio
     *out = NULL;
     rc = weir__log_new(&log, options, err);
     if (rc != 0) return rc;
-    rc = weir__log_open_control(log, 0, err);
+    rc = log->fs->ops->open(log->fs, log->dir, WEIR__FS_DIR, &log->dir_handle, err);
+    if (rc == 0) rc = weir__log_open_control(log, 0, err);
     if (rc == 0) rc = weir__log_load_control(log, &bad_copies, err);
     if (rc == 0 && bad_copies)
         weir__log_line(&log->o.logger, WEIR__WARN, "log",

@@ -98,7 +98,7 @@ static int sort_file(const char *name, void *user)
     struct weir__segment_header h;
     struct weir__file *f = NULL;
     char path[WEIR__LOG_PATH_BYTES];
-    uint64_t number, bytes = 0;
+    uint64_t number, bytes = 0, used = 0;
     int bad = 0, rc;
 
     if (!segment_name(name, &number)) return 0;
@@ -106,6 +106,7 @@ static int sort_file(const char *name, void *user)
     rc = weir__log_path(log->dir, name, path, r->err);
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, r->err);
     if (rc == 0) rc = f->ops->size(f, &bytes, r->err);
+    if (rc == 0) rc = f->ops->used(f, &used, r->err);
     if (rc == 0) rc = weir__segment_read_header(f, log->o.hub_id, &h, &bad, r->err);
     weir__file_close(f);
     if (rc == WEIR_ECORRUPT) {
@@ -122,6 +123,7 @@ static int sort_file(const char *name, void *user)
                        "damage file=%s/%s: one copy of its header is bad, the other serves",
                        log->dir, name);
     if (rc == 0) rc = add_segment(log, &h, name, r->err);
+    if (rc == 0) log->segments[log->segment_count - 1]->disk_bytes = used;
     return r->rc = rc == 0 ? 0 : weir__wrap(r->err, rc, "segment %s", name);
 }
 

@@ -16,41 +16,7 @@
 
 #include "log/state.h"
 
-#define BATCHES_PER_SEGMENT_MIN 8u
-#define FRONTS_PER_SEGMENT_MIN 8u
-#define GROWTH 2u      /* of one segment to the next, until the largest size */
-#define GROWTH_FAST 8u /* the same, when the one before was full within FAST_MS */
-#define FAST_MS 1000
-
-uint64_t weir__log_next_capacity(const struct weir__log *log, uint64_t batch_bytes)
-{
-    uint64_t cap = WEIR__SEGMENT_BYTES_MIN;
-    uint32_t heads = weir__segment_heads_bytes(log->partitions, log->producers.count);
-
-    if (log->segment_count) {
-        cap = (log->filling_fast ? GROWTH_FAST : GROWTH) *
-              log->segments[log->segment_count - 1]->h.capacity;
-        if (cap > log->o.segment_bytes_max) cap = log->o.segment_bytes_max;
-    }
-    while (cap < BATCHES_PER_SEGMENT_MIN * batch_bytes ||
-           cap < FRONTS_PER_SEGMENT_MIN * weir__segment_front_bytes(heads))
-        cap *= 2;
-    return cap;
-}
-
-bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t batch_bytes)
-{
-    const struct weir__segment *seg = log->segments[log->segment_count - 1];
-    uint64_t waiting = log->queue_tail - log->queue_commit + 1;
-    uint64_t index = weir__index_stored_bytes(seg->index) + waiting * WEIR__INDEX_ENTRY_BYTES_MAX;
-    uint64_t limit = seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
-
-    if (partition >= seg->h.partitions) return false; /* made before there was such a partition */
-    if (batch_bytes * BATCHES_PER_SEGMENT_MIN > seg->h.capacity) return false;
-    return weir__round_up(log->tail.end + batch_bytes, WEIR__FS_BLOCK) +
-               weir__round_up(index, WEIR__FS_BLOCK) <=
-           limit;
-}
+#define FAST_MS 1000 /* a segment that was full so soon lets the next one grow faster */
 
 void weir__segment_close(struct weir__segment *seg)
 {
@@ -93,7 +59,7 @@ int weir__log_write_control(struct weir__log *log, struct weir_error *err)
     struct weir__file *f = log->control_file;
 
     log->control.watermark = log->synced;
-    log->control.keep = weir__retention_time(log);
+    log->control.keep = weir__retention_save(log);
     memcpy(log->control.heads, log->durable_heads, log->partitions * sizeof *log->heads);
     /* Both, for the one before names another epoch and perhaps another last segment: it could not
      * stand in for this one. */
@@ -116,32 +82,71 @@ void weir__log_name_active(struct weir__log *log, const struct weir__segment *se
                                                         .name = strtoull(seg->name, NULL, 10)};
 }
 
-int weir__log_make_segment(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
-                           struct weir_error *err)
+int weir__log_sync_names(struct weir__log *log, struct weir_error *err)
+{
+    if (log->o.sabotage & WEIR__LOG_SKIP_DIR_SYNC) return 0;
+    if (log->dir_handle) return log->dir_handle->ops->sync(log->dir_handle, err);
+    return log->fs->ops->sync_dir(log->fs, log->dir, err);
+}
+
+/* A number for a file's name, and giving the last one back when it was not used. */
+static uint64_t take_name(struct weir__log *log, struct weir__segment *seg)
+{
+    uint64_t n = __atomic_fetch_add(&log->next_name, 1, __ATOMIC_RELAXED);
+
+    snprintf(seg->name, sizeof seg->name, "%08" PRIu64 ".seg", n);
+    return n;
+}
+
+static void give_name(struct weir__log *log, uint64_t n)
+{
+    uint64_t next = n + 1;
+
+    __atomic_compare_exchange_n(&log->next_name, &next, n, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+}
+
+static int allocate(struct weir__segment *seg, uint64_t capacity, uint64_t least,
+                    struct weir_error *err)
+{
+    int rc = seg->file->ops->allocate(seg->file, capacity, err);
+
+    while (rc == WEIR_ENOSPACE && capacity / 2 >= least) {
+        capacity /= 2;
+        rc = seg->file->ops->allocate(seg->file, capacity, err);
+    }
+    seg->h.capacity = seg->disk_bytes = capacity;
+    return rc;
+}
+
+int weir__log_make_segment(struct weir__log *log, uint64_t capacity, uint64_t least,
+                           struct weir__segment **out, struct weir_error *err)
 {
     struct weir__segment *seg = calloc(1, sizeof *seg);
     char path[WEIR__LOG_PATH_BYTES];
+    uint64_t name;
     int rc;
 
     *out = NULL;
     if (!seg) return weir__fail(err, WEIR_ENOMEM, "making a segment: out of memory");
-    snprintf(seg->name, sizeof seg->name, "%08" PRIu64 ".seg",
-             __atomic_fetch_add(&log->next_name, 1, __ATOMIC_RELAXED));
-    seg->h.capacity = capacity;
+    name = take_name(log, seg);
     rc = weir__log_path(log->dir, seg->name, path, err);
     if (rc == 0)
         rc = log->fs->ops->open(log->fs, path, WEIR__FS_CREATE | WEIR__FS_DIRECT, &seg->file, err);
-    if (rc == 0) rc = seg->file->ops->allocate(seg->file, capacity, err);
+    if (rc == 0) rc = allocate(seg, capacity, least, err);
     if (rc == 0) rc = seg->file->ops->sync(seg->file, err);
-    if (rc == 0 && !(log->o.sabotage & WEIR__LOG_SKIP_DIR_SYNC))
-        rc = log->fs->ops->sync_dir(log->fs, log->dir, err);
-    if (rc != 0) {
-        weir__wrap(err, rc, "making segment %s of %" PRIu64 " MiB", seg->name, capacity >> 20);
-        weir__log_remove_segment(log, seg);
-        return rc;
+    if (rc == 0) rc = weir__log_sync_names(log, err);
+    if (rc == 0) {
+        *out = seg;
+        return 0;
     }
-    *out = seg;
-    return 0;
+    weir__wrap(err, rc, "making segment %s of %" PRIu64 " KiB", seg->name, capacity >> 10);
+    if (!seg->file)
+        weir__segment_close(seg);
+    else if (weir__log_remove_segment(log, seg) != 0)
+        return rc;
+    give_name(log, name);
+    return rc;
 }
 
 int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
@@ -162,7 +167,7 @@ int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, str
     seg->h.epoch = log->epoch;
     seg->h.heads_bytes = bytes;
     seg->h.time_ms = log->last_time_ms;
-    seg->h.keep_ms = __atomic_load_n(&log->keep_wall_ms, __ATOMIC_RELAXED);
+    seg->h.keep = weir__retention_stamp(log);
     seg->stamp = weir__batch_stamp(log->o.hub_id, seg->h.secret);
     seg->data = seg->end = seg->h.base + weir__segment_front_bytes(bytes);
     rc = weir__segment_write_header(seg->file, &seg->h, log->o.hub_id, heads, err);
@@ -185,65 +190,74 @@ static bool seal(struct weir__log *log, struct weir__segment *seg)
     return false;
 }
 
-/* The spare; one that is too small makes place for another. The leader's, without the lock. */
-static struct weir__segment *take_spare(struct weir__log *log, uint64_t capacity)
+/* A file that may bear the next number must be gone for good before another one gets it. A failed
+ * sync leaves open whether it is, and ends the log; anything else may work the next time. */
+static int bury(struct weir__log *log, struct weir_error *err)
 {
-    struct weir__segment *spare;
-
-    weir__mutex_lock(&log->lock);
-    spare = log->spare;
-    log->spare = NULL;
-    weir__mutex_unlock(&log->lock);
-    if (!spare || spare->h.capacity >= capacity) return spare;
-    weir__log_remove_segment(log, spare);
-    return NULL;
-}
-
-/* The spare when it is large enough, else a new file. */
-static int next_segment(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
-                        struct weir_error *err)
-{
-    struct weir__segment *spare = take_spare(log, capacity);
     char path[WEIR__LOG_PATH_BYTES];
     int rc;
 
-    if (!spare) return weir__log_make_segment(log, capacity, out, err);
-    *out = spare;
-    if (spare->file) return 0;
-    rc = weir__log_path(log->dir, spare->name, path, err);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &spare->file, err);
-    return rc;
+    if (!log->doomed) return 0;
+    rc = weir__log_path(log->dir, log->doomed->name, path, err);
+    if (rc == 0) rc = log->fs->ops->remove(log->fs, path, err);
+    if (rc != 0 && rc != WEIR_ENOTFOUND)
+        return weir__wrap(err, rc, "removing the file of a failed roll");
+    if (weir__log_sync_names(log, err) != 0)
+        return weir__wrap(err, WEIR_EFAILED, "removing the file of a failed roll");
+    weir__segment_close(log->doomed);
+    log->doomed = NULL;
+    return 0;
 }
 
-/* A file that may bear the next number must be gone for good before another one gets it. */
 static int give_up(struct weir__log *log, struct weir__segment *seg, int rc, struct weir_error *err)
 {
-    if (weir__log_remove_segment(log, seg) == 0 &&
-        log->fs->ops->sync_dir(log->fs, log->dir, NULL) == 0)
-        return rc;
-    return weir__wrap(err, WEIR_EFAILED, "removing the file of a failed roll");
+    struct weir_error other;
+
+    log->doomed = seg;
+    if (bury(log, &other) != WEIR_EFAILED) return rc;
+    if (err) *err = other;
+    return WEIR_EFAILED;
 }
 
 /* Steps 2 and 3. */
-static int head_next(struct weir__log *log, uint64_t capacity, struct weir__segment **out,
-                     struct weir_error *err)
+static int head_next(struct weir__log *log, const struct weir__spare_order *order,
+                     struct weir__segment **out, struct weir_error *err)
 {
     struct weir__segment *old = weir__log_active(log), *seg = NULL;
-    int rc = next_segment(log, capacity, &seg, err);
+    struct weir__index *index = weir__index_new(log->partitions);
+    int rc = index ? bury(log, err) : weir__fail(err, WEIR_ENOMEM, "out of memory");
 
-    if (rc == 0 && !seg->index) {
-        seg->index = weir__index_new(log->partitions);
-        if (!seg->index) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = weir__spare_take(log, order, &seg, err);
+    if (rc != 0) {
+        weir__index_free(index);
+        return rc;
     }
-    if (rc == 0) {
-        seg->h.number = old->h.number + 1;
-        seg->h.base = old->h.base + old->h.capacity;
-        seg->h.previous_end = log->visible;
-        rc = weir__log_head_segment(log, seg, err);
-    }
-    if (rc != 0) return seg ? give_up(log, seg, rc, err) : rc;
+    seg->index = index;
+    seg->h.number = old->h.number + 1;
+    seg->h.base = old->h.base + old->h.capacity;
+    seg->h.previous_end = log->visible;
+    rc = weir__log_head_segment(log, seg, err);
+    if (rc != 0) return give_up(log, seg, rc, err);
     *out = seg;
     return 0;
+}
+
+/* What lies between the batches and the index of a segment that is left. Its file stays open until
+ * upkeep has given that space back. */
+static void leave(struct weir__log *log, struct weir__segment *seg, uint64_t index_bytes)
+{
+    uint64_t at = weir__round_up(seg->end - seg->h.base, WEIR__FS_BLOCK);
+    uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes) - index_bytes;
+
+    if (at < to && to - at >= WEIR__LOG_RELEASE_BYTES_MIN &&
+        to - at >= seg->h.capacity / WEIR__LOG_RELEASE_PART &&
+        !(log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING)) {
+        seg->hole_at = at;
+        seg->hole_len = to - at;
+        return;
+    }
+    weir__file_close(seg->file);
+    seg->file = NULL;
 }
 
 static void activate(struct weir__log *log, struct weir__segment *seg, bool sealed)
@@ -254,8 +268,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
     log->filling_fast = log->roll_bytes && mono_ms - log->active_mono_ms < FAST_MS;
     log->active_mono_ms = mono_ms;
     old->end = log->visible;
-    weir__file_close(old->file);
-    old->file = NULL;
+    leave(log, old, weir__index_stored_bytes(old->index));
     if (sealed) {
         weir__index_free(old->index);
         old->index = NULL;
@@ -318,26 +331,50 @@ static int sync_old(struct weir__log *log, struct weir_error *err)
     return 0;
 }
 
+static struct weir__spare_order order_next(const struct weir__log *log)
+{
+    bool full = log->roll_bytes > 0;
+
+    return (struct weir__spare_order){.full = full,
+                                      .capacity = weir__capacity_next(log, full, log->roll_bytes),
+                                      .enough = weir__capacity_enough(log),
+                                      .least = weir__capacity_least(log, log->roll_bytes),
+                                      .most = weir__capacity_most(log)};
+}
+
+/* What still fits may go on into the segment there is, unless the next one has begun to exist. */
+static void fail_roll(struct weir__log *log, int rc)
+{
+    log->roll_rc = rc;
+    if (!log->headed) log->want_roll = false;
+}
+
 int weir__log_roll(struct weir__log *log, struct weir_error *err)
 {
     struct weir__segment *seg = log->headed;
-    uint64_t capacity = weir__log_next_capacity(log, log->roll_bytes);
+    struct weir__spare_order order = order_next(log);
     bool sealed = false;
     int rc = reserve_place(log, err);
 
-    if (rc != 0) return rc;
+    if (rc != 0) {
+        fail_roll(log, rc);
+        return rc;
+    }
     log->leading = true;
     weir__mutex_unlock(&log->lock);
     sealed = seal(log, weir__log_active(log));
     if (log->o.sync_ms) rc = sync_old(log, err);
-    if (rc == 0 && !seg) rc = head_next(log, capacity, &seg, err);
+    if (rc == 0 && !seg) rc = head_next(log, &order, &seg, err);
     if (rc == 0) {
         weir__log_name_active(log, seg);
         rc = weir__log_write_control(log, err);
     }
     weir__mutex_lock(&log->lock);
     log->headed = rc == 0 ? NULL : seg;
-    if (rc == 0) activate(log, seg, sealed);
+    if (rc == 0)
+        activate(log, seg, sealed);
+    else
+        fail_roll(log, rc);
     if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
     weir__log_give_lead(log);
     return rc;

@@ -25,7 +25,8 @@
  *   76  u32  zero
  *   80  u64  the hub's secret (version 1: zero)
  *   88  i64  retention's clock when the segment was made (version 1: zero)
- *   96       zeros
+ *   96  i64  its other count: how long the machine had been off
+ *  104       zeros
  *
  * Heads: per partition as in control.c, then producers as in producer.c, all as they stood before
  * the first batch here: with them sequence numbers, times and producers outlive the expiry of every
@@ -66,7 +67,8 @@ static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32
     weir__store32(to + 68, h->heads_bytes);
     weir__store32(to + 72, heads_crc);
     weir__store64(to + 80, h->secret);
-    weir__store64(to + 88, (uint64_t)h->keep_ms);
+    weir__store64(to + 88, (uint64_t)h->keep.keep_ms);
+    weir__store64(to + 96, (uint64_t)h->keep.off_ms);
     weir__store32(to + 4, weir__crc32c(0, to + 8, HEADER_BYTES - 8));
 }
 
@@ -110,7 +112,8 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
         .version = version,
         .partitions = partitions,
         .secret = version == 1 ? 0 : weir__load64(at + 80),
-        .keep_ms = (int64_t)weir__load64(at + (version == 1 ? 56 : 88)),
+        .keep = {(int64_t)weir__load64(at + (version == 1 ? 56 : 88)),
+                 version == 1 ? 0 : (int64_t)weir__load64(at + 96)},
         .number = weir__load64(at + 24),
         .base = weir__load64(at + 32),
         .capacity = weir__load64(at + 40),
@@ -120,8 +123,9 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
         .heads_bytes = weir__load32(at + 68),
     };
     if (partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
-        weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) || out->keep_ms < 0 ||
-        out->number == 0 || out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
+        weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) ||
+        out->keep.keep_ms < 0 || out->keep.off_ms < 0 || out->number == 0 ||
+        out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
         out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base || out->time_ms < 0 ||
         out->heads_bytes < partitions * WEIR__HEAD_BYTES ||
         out->heads_bytes > weir__segment_heads_bytes(partitions, WEIR__PRODUCERS_MAX) ||

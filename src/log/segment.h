@@ -10,7 +10,7 @@
 #include "log/producer.h"
 
 #define WEIR__SEGMENT_VERSION 2u
-#define WEIR__SEGMENT_BYTES_MIN (1u << 20)
+#define WEIR__SEGMENT_BYTES_MIN (64u << 10)
 #define WEIR__SEGMENT_NAME_BYTES 32
 
 struct weir__index;
@@ -20,27 +20,31 @@ struct weir__segment_header {
     uint32_t partitions; /* of the log when it was made */
     uint64_t secret;     /* the hub's; 0: of version 1 */
     uint64_t number;
-    uint64_t base;         /* log position of the file's byte 0 */
-    uint64_t capacity;     /* bytes of the file */
-    uint64_t previous_end; /* log position where the batches of the segment before end */
-    int64_t time_ms;       /* the newest enqueued time before this segment */
-    int64_t keep_ms;       /* retention's clock when it was made; of version 1: time_ms */
-    uint32_t epoch;        /* of the opening that made it */
-    uint32_t heads_bytes;  /* heads of all partitions, then producers */
+    uint64_t base;                /* log position of the file's byte 0 */
+    uint64_t capacity;            /* bytes of the file */
+    uint64_t previous_end;        /* log position where the batches of the segment before end */
+    int64_t time_ms;              /* the newest enqueued time before this segment */
+    struct weir__keep_stamp keep; /* when it was made; of version 1: time_ms */
+    uint32_t epoch;               /* of the opening that made it */
+    uint32_t heads_bytes;         /* heads of all partitions, then producers */
 };
 
 struct weir__segment {
     struct weir__segment_header h;
     struct weir__batch_stamp stamp; /* of its batches */
     char name[WEIR__SEGMENT_NAME_BYTES];
-    uint64_t data;             /* log position of the first batch */
-    uint64_t end;              /* log position behind the last batch */
-    struct weir__file *file;   /* for writing, direct; the active segment only */
-    struct weir__file *read;   /* buffered; opened when needed */
-    struct weir__index *index; /* in memory: the active one's, or one that had to be rebuilt */
-    uint32_t pins;             /* readers in the file right now */
-    bool lost;                 /* both header copies are bad: nothing in it can be served */
-    bool removed;              /* no longer of the log: the last pin frees it */
+    uint64_t data;              /* log position of the first batch */
+    uint64_t end;               /* log position behind the last batch */
+    uint64_t disk_bytes;        /* that its file takes */
+    uint64_t hole_at, hole_len; /* in the file: to be released; 0: nothing */
+    int64_t first_ms;           /* enqueued time of its first batch; 0: not known, or none */
+    struct weir__file *file;    /* for writing, direct; of the active one, the spare, and one that
+                                  has something to release */
+    struct weir__file *read;    /* buffered; opened when needed */
+    struct weir__index *index;  /* in memory: the active one's, or one that had to be rebuilt */
+    uint32_t pins;              /* readers in the file right now */
+    bool lost;                  /* both header copies are bad: nothing in it can be served */
+    bool removed;               /* no longer of the log: the last pin frees it */
 };
 
 /* Bytes a header and its heads take at the front of a segment, rounded to blocks. The same again

@@ -19,6 +19,7 @@
 #include "log/log.h"
 #include "log/pool.h"
 #include "log/producer.h"
+#include "log/retention_clock.h"
 #include "log/segment.h"
 #include "log/tail.h"
 
@@ -30,6 +31,7 @@
 #define WEIR__LOG_STEP_MS 1000   /* how often the keeper looks at a log that is written to */
 #define WEIR__LOG_REST_MS 60000  /* and at one that is not, when nothing is due earlier */
 #define WEIR__LOG_IDLE_MS 5000   /* a log that was not written to for so long gives memory back */
+#define WEIR__LOG_RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
 
 #define WEIR__LOG_QUEUE_FIRST 16u /* places of the queue when nothing was taken in yet */
 #define WEIR__WATCH_WORDS (WEIR__LOG_PARTITIONS_MAX / 64)
@@ -84,6 +86,7 @@ struct weir__log {
     char *dir;
     struct weir__fs *fs;
     struct weir__file *control_file; /* the leader's */
+    struct weir__file *dir_handle;   /* syncs the names without a new descriptor */
     uint32_t partitions;             /* changed by the leader, under the lock */
 
     struct weir__mutex lock;
@@ -111,10 +114,10 @@ struct weir__log {
     uint64_t next_name;           /* atomic: the leader and the keeper make files */
     int read_files;               /* segments with an open reading handle */
     struct weir__segment *headed; /* a next segment that only the control file does not know yet */
+    struct weir__segment *doomed; /* a file that may bear the next number: first it must go */
     bool want_roll;
     uint64_t roll_bytes; /* the largest batch that found no room; 0: it is for the age alone */
-    int roll_rc;         /* the last roll nobody waited for failed so; told to the next append */
-    struct weir_error roll_err;
+    int roll_rc; /* the last roll failed so: the next append that needs it tries again itself */
 
     struct weir__head *heads, *durable_heads;
     struct weir__head *start_heads; /* before the active segment's first batch */
@@ -128,6 +131,7 @@ struct weir__log {
     int64_t active_mono_ms;  /* when the active segment became it */
     bool filling_fast;       /* the one before was filled in no time: the next will be, too */
     int64_t active_since_ms; /* enqueued time of the active segment's first batch; 0: none yet */
+    struct weir__keep_stamp active_since; /* and when it came on retention's clock */
 
     struct weir__log_pending *queue; /* ring of queue_cap places, a power of two */
     uint64_t queue_head, queue_commit, queue_tail;
@@ -147,9 +151,8 @@ struct weir__log {
     int64_t written_mono_ms; /* when the last group was written */
     uint64_t marked;         /* the control file names at least this as its watermark */
     int64_t synced_mono_ms;  /* lazy mode: when it was last synced */
-    int64_t keep_wall_ms; /* retention's clock; stored atomically, the leader reads it unlocked */
-    int64_t keep_mono_ms; /* when it was moved */
-    uint64_t boot;        /* which run of the machine this is */
+    struct weir__retention_clock keep;
+    uint64_t boot; /* which run of the machine this is */
 };
 
 /* May be asked without the lock: it only grows. */
@@ -218,13 +221,14 @@ int weir__log_roll(struct weir__log *, struct weir_error *); /* lock held, let g
 int weir__log_write_control(struct weir__log *, struct weir_error *);
 /* The control file is going to call this segment the active one. */
 void weir__log_name_active(struct weir__log *, const struct weir__segment *);
-int weir__log_make_segment(struct weir__log *, uint64_t capacity, struct weir__segment **out,
-                           struct weir_error *);
+/* When there is no space for it, one of half the size is tried, and so on down to `least`. */
+int weir__log_make_segment(struct weir__log *, uint64_t capacity, uint64_t least,
+                           struct weir__segment **out, struct weir_error *);
 int weir__log_head_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
 int weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* file and memory */
 int weir__log_push_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
-uint64_t weir__log_next_capacity(const struct weir__log *, uint64_t batch_bytes);
-bool weir__log_fits(const struct weir__log *, uint32_t partition, uint64_t batch_bytes);
+/* Names made or removed in the folder are durable when it returns 0. */
+int weir__log_sync_names(struct weir__log *, struct weir_error *);
 void weir__segment_close(struct weir__segment *); /* handles, index and memory; takes NULL */
 
 /* append.c */
@@ -249,11 +253,57 @@ static inline void weir__watch_note(struct weir__log *log, uint32_t partition)
     log->any_fresh = true;
 }
 
-/* retention.c; with the lock held, which is let go of during disk operations */
-struct weir__keep_time weir__retention_time(const struct weir__log *); /* for the control file */
-void weir__retention_tick(struct weir__log *, int64_t mono_ms);        /* moves retention's clock */
-bool weir__retention_due(const struct weir__log *);                  /* the oldest segment may go */
+/* retention.c; with the lock held, which is let go of during disk operations, unless it says so */
+void weir__retention_start(struct weir__log *); /* needs no lock: once control and row are known */
+struct weir__keep_time weir__retention_save(struct weir__log *);   /* takes the lock */
+struct weir__keep_stamp weir__retention_stamp(struct weir__log *); /* takes the lock */
+void weir__retention_tick(struct weir__log *);                     /* moves retention's clock */
+/* The first batch of the active segment is durable. */
+void weir__retention_begin(struct weir__log *, int64_t time_ms);
+bool weir__retention_roll_due(
+    const struct weir__log *);                      /* the active segment is old, or too large */
+bool weir__retention_due(const struct weir__log *); /* the oldest segment may go */
 int weir__retention_expire(struct weir__log *, struct weir_error *); /* lets it go */
+void weir__retention_stats(struct weir__log *, struct weir__log_stats *out);
+/* In how many milliseconds a roll by age or an expiry may be due; INT64_MAX: none in sight. */
+int64_t weir__retention_wait_ms(const struct weir__log *);
+
+static inline uint64_t weir__segment_stored(const struct weir__segment *seg)
+{
+    return seg->end - seg->data;
+}
+
+/* capacity.c; with the lock held */
+#define WEIR__LOG_RELEASE_BYTES_MIN (16u << 10) /* less is not worth giving back, */
+#define WEIR__LOG_RELEASE_PART 16u              /* nor less than this part of a segment */
+
+/* Of a segment, so that a batch of this size fits into it. */
+uint64_t weir__capacity_least(const struct weir__log *, uint64_t batch_bytes);
+uint64_t weir__capacity_most(const struct weir__log *); /* no segment becomes larger */
+/* Of the segment behind the active one, when that one is left because it is full, or old. */
+uint64_t weir__capacity_next(const struct weir__log *, bool full, uint64_t batch_bytes);
+bool weir__log_fits(const struct weir__log *, uint32_t partition, uint64_t batch_bytes);
+uint64_t weir__capacity_enough(const struct weir__log *); /* what will do behind a full one */
+bool weir__capacity_suits(const struct weir__log *, uint64_t capacity); /* of a spare */
+/* Bytes that segments and the spare may take after upkeep; 0: there is no limit. */
+uint64_t weir__log_disk_max(const struct weir__log *);
+
+/* spare.c; with the lock held, which is let go of during disk operations */
+int weir__spare_prepare(struct weir__log *, struct weir_error *); /* makes one, or removes it */
+/* A segment that has just left the row becomes the spare, or goes. Taken. */
+void weir__spare_recycle(struct weir__log *, struct weir__segment *);
+/* The file of the next segment: the spare when its size is right, else a new one. Without the lock,
+ * by the leader. */
+struct weir__spare_order {
+    bool full;
+    uint64_t capacity;    /* wanted */
+    uint64_t enough;      /* of the spare, when full */
+    uint64_t least, most; /* what one batch needs; no segment may be larger */
+};
+int weir__spare_take(struct weir__log *, const struct weir__spare_order *,
+                     struct weir__segment **out, struct weir_error *);
+/* Space between batches and index goes back. */
+void weir__spare_release(struct weir__log *);
 
 /* look.c; with the lock held, which is let go of during disk operations */
 void weir__log_pin(struct weir__segment *); /* its file and memory stay until unpinned */

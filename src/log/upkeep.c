@@ -9,9 +9,6 @@
 
 #include "log/state.h"
 
-#define ROLLS_PER_RETENTION 8 /* a segment is closed after this part of the retention time */
-#define ROLL_MS_MAX (INT64_C(24) * 3600 * 1000)
-#define ROLL_MS_MIN 1000
 #define STEPS_PER_TURN 16 /* groups or completions; then the pool's other logs have their turn */
 #define COMPLETIONS_PER_STEP 1024
 
@@ -21,21 +18,13 @@
 static bool flush_once(struct weir__log *log)
 {
     struct weir_error err;
-    bool rolls;
-    int rc;
 
     if (log->queue_head < log->queue_commit) {
         weir__log_run_completions(log, COMPLETIONS_PER_STEP);
         return true;
     }
     if (!weir__log_has_work(log) || log->leading) return false;
-    rolls = log->queue_commit == log->queue_tail;
-    rc = weir__log_lead(log, &err);
-    if (rc != 0 && rolls && !log->failed) { /* told to whoever appends next */
-        log->roll_rc = rc;
-        log->roll_err = err;
-        if (log->room_waiters) weir__cond_broadcast(&log->room);
-    }
+    weir__log_lead(log, &err); /* an append that needs a roll tries again and tells */
     return true;
 }
 
@@ -65,28 +54,9 @@ static int64_t step_ms(const struct weir__log *log)
                                                                 : WEIR__LOG_STEP_MS;
 }
 
-static int64_t roll_age_ms(const struct weir__log *log)
-{
-    int64_t age_ms = log->o.retain_ms / ROLLS_PER_RETENTION;
-
-    if (age_ms > ROLL_MS_MAX || log->o.retain_ms < 0) return ROLL_MS_MAX;
-    return age_ms < ROLL_MS_MIN ? ROLL_MS_MIN : age_ms;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* Until the active segment is old, or the oldest one may go. */
-static int64_t until_old_ms(const struct weir__log *log, int64_t mono_ms)
-{
-    int64_t keep_ms = log->keep_wall_ms + (mono_ms - log->keep_mono_ms), wait_ms = INT64_MAX;
-
-    if (log->active_since_ms) wait_ms = log->active_since_ms + roll_age_ms(log) - keep_ms;
-    if (log->o.retain_ms > 0 && log->segment_count > 1)
-        wait_ms = least(wait_ms, log->segments[1]->h.time_ms + log->o.retain_ms + 1 - keep_ms);
-    return wait_ms;
 }
 
 static bool has_idle_memory(const struct weir__log *log)
@@ -102,7 +72,7 @@ static int64_t until_due_ms(const struct weir__log *log)
     int64_t quiet_ms = mono_ms - log->written_mono_ms, wait_ms = WEIR__LOG_REST_MS;
 
     if (!log->failed) {
-        wait_ms = least(wait_ms, until_old_ms(log, mono_ms));
+        wait_ms = least(wait_ms, weir__retention_wait_ms(log));
         if (quiet_ms < WEIR__LOG_STEP_MS) wait_ms = least(wait_ms, WEIR__LOG_STEP_MS);
         if (log->synced > log->marked) wait_ms = least(wait_ms, WEIR__LOG_MARK_MS - quiet_ms);
         if (log->synced < log->visible)
@@ -140,8 +110,8 @@ int weir__upkeep_start(struct weir__log *log, struct weir_error *err)
 {
     int rc = 0;
 
-    log->keep_mono_ms = log->active_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
-    log->written_mono_ms = log->synced_mono_ms = log->keep_mono_ms;
+    log->active_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    log->written_mono_ms = log->synced_mono_ms = log->active_mono_ms;
     log->marked = log->control.watermark;
     log->flush = (struct weir__pool_job){.run = run_flush, .owner = log};
     log->upkeep = (struct weir__pool_member){.keep = keep, .owner = log};
@@ -198,11 +168,12 @@ static int mark_end(struct weir__log *log, int64_t mono_ms, struct weir_error *e
     return rc;
 }
 
-static int roll_by_age(struct weir__log *log, struct weir_error *err)
+/* One that failed for somebody is tried again, so that whoever comes next need not. */
+static int roll(struct weir__log *log, struct weir_error *err)
 {
-    if (log->failed || log->active_since_ms == 0 ||
-        log->keep_wall_ms - log->active_since_ms < roll_age_ms(log))
-        return 0;
+    bool again = log->roll_rc != 0 && (log->roll_bytes > 0 || log->headed);
+
+    if (log->failed || (!again && !weir__retention_roll_due(log))) return 0;
     log->want_roll = true;
     while (!log->failed && log->want_roll) {
         int rc;
@@ -212,38 +183,18 @@ static int roll_by_age(struct weir__log *log, struct weir_error *err)
             continue;
         }
         rc = weir__log_lead(log, err);
-        if (rc == 0) continue;
-        if (log->roll_bytes == 0 && !log->headed) { /* nobody needs it: use the room there is */
-            log->want_roll = false;
-            log->roll_rc = 0;
-        }
-        return rc;
+        if (rc != 0) return rc;
     }
     return 0;
 }
 
-/* A file for the next segment, once the active one is half full or soon will be. */
-static int prepare_spare(struct weir__log *log, struct weir_error *err)
+static int expire(struct weir__log *log, struct weir_error *err)
 {
-    struct weir__segment *active = weir__log_active(log), *seg = NULL;
-    uint64_t capacity = weir__log_next_capacity(log, 0);
-    int rc;
+    size_t most = log->segment_count;
+    int rc = 0;
 
-    if (log->failed || log->spare || log->headed ||
-        (!log->filling_fast && log->tail.end - active->h.base < active->h.capacity / 2))
-        return 0;
-    weir__mutex_unlock(&log->lock);
-    rc = weir__log_make_segment(log, capacity, &seg, err);
-    weir__mutex_lock(&log->lock);
-    if (rc != 0) return rc;
-    if (!log->spare) {
-        log->spare = seg;
-        return 0;
-    }
-    weir__mutex_unlock(&log->lock);
-    weir__log_remove_segment(log, seg);
-    weir__mutex_lock(&log->lock);
-    return 0;
+    while (rc == 0 && most-- > 0 && weir__retention_due(log)) rc = weir__retention_expire(log, err);
+    return rc;
 }
 
 /* Lock held throughout: nothing here touches the disk. */
@@ -258,22 +209,19 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
 {
     int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
     struct weir_error unsaid;
-    int rc = 0, first = 0;
-    size_t most;
+    int rc, first = 0;
 
     weir__mutex_lock(&log->lock);
     if (log->o.sync_ms && log->synced < log->visible && !log->failed &&
         mono_ms - log->synced_mono_ms >= log->o.sync_ms)
         first = weir__log_sync_lazily(log, err);
-    if (mono_ms - log->keep_mono_ms >= WEIR__LOG_STEP_MS) weir__retention_tick(log, mono_ms);
+    weir__retention_tick(log);
     if (first == 0) first = mark_end(log, mono_ms, err);
-    if (first == 0) first = roll_by_age(log, err);
-    most = log->segment_count;
-    if (first == 0 || first == WEIR_ENOSPACE) /* on a full disk, this is what makes room */
-        while (rc == 0 && most-- > 0 && weir__retention_due(log))
-            rc = weir__retention_expire(log, first == 0 ? err : &unsaid);
+    if (first == 0) first = roll(log, err);
+    rc = expire(log, first == 0 ? err : &unsaid); /* on a full disk, this is what makes room */
     if (first == 0) first = rc;
-    if (first == 0) first = prepare_spare(log, err);
+    weir__spare_release(log);
+    if (first == 0) first = weir__spare_prepare(log, err);
     give_memory_back(log, mono_ms);
     weir__log_pass_on(log); /* whoever saw us wait for the lead left the work to us */
     weir__mutex_unlock(&log->lock);

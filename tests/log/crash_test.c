@@ -284,6 +284,7 @@ static void run_matrix(struct matrix *m, uint64_t seed, unsigned sabotage, uint6
     m->dice = dice_mix(seed);
     m->w.options.sabotage = sabotage;
     m->w.small = seed % 3 == 0;
+    if (seed % 5 < 2) m->w.options.segment_bytes_min = 0; /* small ones: more rolls */
     m->w.aligned = seed % 4 == 1 || sabotage == WEIR__LOG_SKIP_EPOCH;
     if (seed % 2 == 1) m->w.options.retain_ms = DAY_MS;
     simfs_hook(m->w.disk, lose_power, m);

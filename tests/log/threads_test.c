@@ -64,6 +64,7 @@ static int set_up(void **state)
         .hub_id = 5,
         .partitions = PARTITIONS,
         .batch_bytes_max = 64u << 10,
+        .segment_bytes_min = 1u << 20,
         .segment_bytes_max = 1u << 20,
         .tail_bytes = 2u << 20,
         .retain_bytes = 8u << 20,

@@ -25,6 +25,7 @@ void workload_init(struct workload *w, uint64_t seed)
         .hub_id = 0x6875625f6f6e65u,
         .partitions = PARTITIONS,
         .batch_bytes_max = 64u << 10,
+        .segment_bytes_min = 1u << 20,
         .segment_bytes_max = 1u << 20,
         .retain_ms = -1,
         .no_threads = true,
@@ -41,7 +42,7 @@ void workload_fini(struct workload *w)
 /* Nothing may expire that is not as old as the retention by the boldest reading of the clock. */
 static void note_time(struct workload *w)
 {
-    if (w->clock.wall_ms > w->latest_ms) w->latest_ms = w->clock.wall_ms;
+    if (w->clock.wall_ms + w->back_ms > w->latest_ms) w->latest_ms = w->clock.wall_ms + w->back_ms;
     w->history->may_expire = w->options.retain_ms >= 0 || w->options.retain_bytes > 0;
     w->history->keep_from_ms =
         w->options.retain_bytes > 0 ? INT64_MAX : w->latest_ms - w->options.retain_ms;
@@ -146,7 +147,10 @@ static int do_long_pause(struct workload *w)
 /* The wall clock alone jumps, either way. */
 static int do_clock_jump(struct workload *w)
 {
-    w->clock.wall_ms += (int64_t)dice_roll(&w->dice, (uint64_t)(2 * HOUR_MS)) - HOUR_MS;
+    int64_t jump_ms = (int64_t)dice_roll(&w->dice, (uint64_t)(2 * HOUR_MS)) - HOUR_MS;
+
+    w->clock.wall_ms += jump_ms;
+    if (jump_ms < 0) w->back_ms -= jump_ms;
     note_time(w);
     return 0;
 }

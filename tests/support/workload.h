@@ -17,7 +17,8 @@ struct workload {
     struct weir__log *log;            /* NULL: closed */
     struct history *history;
     uint64_t dice;
-    int64_t latest_ms; /* that the wall clock ever showed */
+    int64_t latest_ms; /* that the wall clock would ever have shown, had it not been set back, */
+    int64_t back_ms;   /* which it was by so much */
     bool created;      /* weir__log_create has returned 0 */
     bool small;        /* small batches only: more of them fit, nothing rolls */
     bool aligned;      /* batches of whole blocks: what is written ends where a ghost may begin */

@@ -1,0 +1,219 @@
+/* spare.c - a file that is ready to become the next segment, and space that is given back.
+ *
+ * While a hub is in use the keeper has one ready before it is needed, or makes one of a segment
+ * that has expired, so that a roll needs neither space nor a descriptor. A hub that nobody uses has
+ * none. What a sealed segment has reserved between its batches and its index is released. */
+#include <stdlib.h>
+
+#include "log/state.h"
+
+#define IDLE_MS 60000 /* a hub to which nothing was appended for so long needs no spare */
+
+static bool in_use(const struct weir__log *log)
+{
+    int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+
+    return log->stats.batches > 0 && mono_ms - log->written_mono_ms < IDLE_MS;
+}
+
+/* Once the active segment is half full or soon will be. */
+static bool needed_soon(const struct weir__log *log)
+{
+    const struct weir__segment *active = log->segments[log->segment_count - 1];
+
+    return in_use(log) &&
+           (log->filling_fast || log->tail.end - active->h.base >= active->h.capacity / 2);
+}
+
+/* With its space reserved and its handle open: a roll onto it needs nothing more. Without lock. */
+static int make_ready(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc = weir__log_path(log->dir, seg->name, path, err);
+
+    if (rc == 0 && !seg->file)
+        rc = log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &seg->file, err);
+    if (rc == 0 && seg->disk_bytes < seg->h.capacity)
+        rc = seg->file->ops->allocate(seg->file, seg->h.capacity, err);
+    if (rc == 0) seg->disk_bytes = seg->h.capacity;
+    return rc;
+}
+
+/* Becomes the spare, unless there is one. Taken. */
+static void put_back(struct weir__log *log, struct weir__segment *seg)
+{
+    if (!log->spare) {
+        log->spare = seg;
+        return;
+    }
+    weir__mutex_unlock(&log->lock);
+    weir__log_remove_segment(log, seg);
+    weir__mutex_lock(&log->lock);
+}
+
+static void drop(struct weir__log *log)
+{
+    struct weir__segment *seg = log->spare;
+
+    log->spare = NULL;
+    weir__mutex_unlock(&log->lock);
+    weir__log_remove_segment(log, seg);
+    weir__mutex_lock(&log->lock);
+}
+
+/* One that was found when the log was opened has no handle yet. */
+static int look_after(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__segment *seg = log->spare;
+    int rc;
+
+    if (!in_use(log) || !weir__capacity_suits(log, seg->h.capacity)) {
+        drop(log);
+        return 0;
+    }
+    if (seg->file) return 0;
+    log->spare = NULL;
+    weir__mutex_unlock(&log->lock);
+    rc = make_ready(log, seg, err);
+    weir__mutex_lock(&log->lock);
+    put_back(log, seg);
+    return rc == WEIR_ENOSPACE ? 0 : rc;
+}
+
+int weir__spare_prepare(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__segment *seg = NULL;
+    uint64_t capacity;
+    int rc;
+
+    if (log->failed || log->headed) return 0;
+    if (log->spare) return look_after(log, err);
+    if (!needed_soon(log)) return 0;
+    capacity = weir__capacity_next(log, true, 0);
+    weir__mutex_unlock(&log->lock);
+    rc = weir__log_make_segment(log, capacity, capacity, &seg, err);
+    weir__mutex_lock(&log->lock);
+    if (rc == 0) put_back(log, seg);
+    return rc == WEIR_ENOSPACE ? 0 : rc; /* the roll will tell, if it needs one */
+}
+
+void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
+{
+    bool reuse = seg->pins == 1 && !seg->lost && !log->spare && in_use(log) &&
+                 seg->h.capacity == weir__capacity_next(log, true, 0);
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc = 0;
+
+    if (reuse) { /* nobody can find it any more */
+        weir__file_close(seg->read);
+        weir__index_free(seg->index);
+        seg->read = NULL;
+        seg->index = NULL;
+        seg->pins = 0;
+        seg->removed = false;
+        seg->first_ms = 0;
+        seg->hole_len = 0;
+    }
+    weir__mutex_unlock(&log->lock);
+    if (reuse) rc = make_ready(log, seg, NULL);
+    if ((!reuse || rc != 0) && weir__log_path(log->dir, seg->name, path, NULL) == 0)
+        log->fs->ops->remove(log->fs, path, NULL);
+    weir__mutex_lock(&log->lock);
+    if (!reuse)
+        weir__log_unpin(log, seg);
+    else if (rc != 0)
+        weir__segment_close(seg);
+    else
+        put_back(log, seg);
+}
+
+static struct weir__segment *take(struct weir__log *log)
+{
+    struct weir__segment *spare;
+
+    weir__mutex_lock(&log->lock);
+    spare = log->spare;
+    log->spare = NULL;
+    weir__mutex_unlock(&log->lock);
+    return spare;
+}
+
+static void give(struct weir__log *log, struct weir__segment *seg)
+{
+    weir__mutex_lock(&log->lock);
+    put_back(log, seg);
+    weir__mutex_unlock(&log->lock);
+}
+
+static bool suits(const struct weir__segment *seg, const struct weir__spare_order *o)
+{
+    uint64_t cap = seg->h.capacity;
+
+    if (cap < o->least || cap > o->most) return false;
+    return o->full ? cap >= o->enough : cap == o->capacity;
+}
+
+static int use(struct weir__log *log, struct weir__segment *spare, struct weir__segment **out,
+               struct weir_error *err)
+{
+    int rc = make_ready(log, spare, err);
+
+    if (rc == 0)
+        *out = spare;
+    else
+        give(log, spare);
+    return rc;
+}
+
+int weir__spare_take(struct weir__log *log, const struct weir__spare_order *o,
+                     struct weir__segment **out, struct weir_error *err)
+{
+    struct weir__segment *spare = take(log);
+    int rc;
+
+    *out = NULL;
+    if (spare && suits(spare, o)) return use(log, spare, out, err);
+    rc = weir__log_make_segment(log, o->capacity, spare ? o->capacity : o->least, out, err);
+    if (!spare) return rc;
+    if (rc == WEIR_ENOSPACE && spare->h.capacity >= o->least && spare->h.capacity <= o->most)
+        return use(log, spare, out, err);
+    if (rc != WEIR_ENOSPACE) {
+        give(log, spare);
+        return rc;
+    }
+    weir__log_remove_segment(log, spare); /* too small: its space is of use elsewhere */
+    return weir__log_make_segment(log, o->capacity, o->least, out, err);
+}
+
+/* ---- giving space back ---- */
+
+static void release_one(struct weir__log *log, struct weir__segment *seg)
+{
+    struct weir__file *f = seg->file;
+    uint64_t at = seg->hole_at, len = seg->hole_len, used = seg->disk_bytes;
+    struct weir_error err;
+    int rc;
+
+    seg->file = NULL;
+    seg->hole_len = 0;
+    weir__log_pin(seg);
+    weir__mutex_unlock(&log->lock);
+    rc = f->ops->release(f, at, len, &err);
+    if (rc == 0) rc = f->ops->used(f, &used, &err);
+    weir__file_close(f);
+    if (rc != 0)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log", "space of segment %s not given back: %s",
+                       seg->name, err.text);
+    weir__mutex_lock(&log->lock);
+    seg->disk_bytes = used;
+    weir__log_unpin(log, seg);
+}
+
+void weir__spare_release(struct weir__log *log)
+{
+    for (size_t i = 0; i + 1 < log->segment_count; i++) {
+        if (log->segments[i]->hole_len == 0 || !log->segments[i]->file) continue;
+        release_one(log, log->segments[i]);
+        i = SIZE_MAX; /* the row may have moved: from its beginning */
+    }
+}
