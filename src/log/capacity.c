@@ -126,18 +126,20 @@ bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t ba
  *   takes, and what is too little to be released
  * + entries of indexes, per batch
  *
- * No segment is larger than weir__capacity_most. Where the file system cannot take space back,
- * segments that were left before they were full may hold more. */
+ * No segment is made larger than weir__capacity_most; the oldest may be, from before the limit was
+ * lowered. Where the file system cannot take space back, segments that were left before they were
+ * full may hold more. */
 uint64_t weir__log_disk_max(const struct weir__log *log)
 {
     uint64_t fixed = weir__index_empty_bytes(log->partitions) +
                      (uint64_t)log->partitions * CHUNK_BYTES +
                      BLOCKS_LOST * (uint64_t)WEIR__FS_BLOCK + WEIR__LOG_RELEASE_BYTES_MIN;
     uint64_t most = log->o.retain_bytes + log->o.retain_bytes / INDEX_PART;
+    uint64_t largest = weir__capacity_most(log), oldest = log->segments[0]->h.capacity;
 
     if (log->o.retain_bytes == 0) return 0;
     for (size_t i = 0; i < log->segment_count; i++)
         most += fixed + 2 * weir__segment_front_bytes(log->segments[i]->h.heads_bytes) +
                 log->segments[i]->h.capacity / WEIR__LOG_RELEASE_PART;
-    return most + 3 * weir__capacity_most(log);
+    return most + (oldest > largest ? oldest : largest) + 2 * largest;
 }

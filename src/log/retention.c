@@ -166,10 +166,12 @@ static int64_t expiry_ms(const struct weir__log *log)
                                        roll_age_ms(log) + log->o.retain_ms + 1);
 }
 
-int64_t weir__retention_wait_ms(const struct weir__log *log)
+int64_t weir__retention_wait_ms(struct weir__log *log)
 {
-    int64_t wait_ms = INT64_MAX, other_ms = expiry_ms(log);
+    int64_t wait_ms = INT64_MAX, other_ms;
 
+    weir__retention_tick(log);
+    other_ms = expiry_ms(log);
     if (weir__retention_roll_due(log) || weir__retention_due(log)) return 0;
     if (log->o.retain_ms > 0 && log->active_since_ms != 0)
         wait_ms = weir__retention_clock_until(&log->keep, &log->active_since, roll_age_ms(log));

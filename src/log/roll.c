@@ -346,7 +346,10 @@ static struct weir__spare_order order_next(const struct weir__log *log)
 static void fail_roll(struct weir__log *log, int rc)
 {
     log->roll_rc = rc;
-    if (!log->headed) log->want_roll = false;
+    log->roll_again = log->roll_bytes;
+    if (log->headed) return;
+    log->want_roll = false;
+    log->roll_bytes = 0;
 }
 
 int weir__log_roll(struct weir__log *log, struct weir_error *err)

@@ -7,7 +7,8 @@
 
 #include "log/state.h"
 
-#define IDLE_MS 60000 /* a hub to which nothing was appended for so long needs no spare */
+#define IDLE_MS 60000         /* a hub to which nothing was appended for so long needs no spare */
+#define FAST_BYTES (4u << 20) /* a flood in smaller segments may be over before the next one */
 
 static bool in_use(const struct weir__log *log)
 {
@@ -21,8 +22,8 @@ static bool needed_soon(const struct weir__log *log)
 {
     const struct weir__segment *active = log->segments[log->segment_count - 1];
 
-    return in_use(log) &&
-           (log->filling_fast || log->tail.end - active->h.base >= active->h.capacity / 2);
+    return in_use(log) && ((log->filling_fast && active->h.capacity >= FAST_BYTES) ||
+                           log->tail.end - active->h.base >= active->h.capacity / 2);
 }
 
 /* With its space reserved and its handle open: a roll onto it needs nothing more. Without lock. */

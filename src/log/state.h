@@ -117,7 +117,8 @@ struct weir__log {
     struct weir__segment *doomed; /* a file that may bear the next number: first it must go */
     bool want_roll;
     uint64_t roll_bytes; /* the largest batch that found no room; 0: it is for the age alone */
-    int roll_rc; /* the last roll failed so: the next append that needs it tries again itself */
+    int roll_rc; /* the last roll failed so: the next append that needs it tries again itself, */
+    uint64_t roll_again; /* and upkeep does, for a batch of so many bytes */
 
     struct weir__head *heads, *durable_heads;
     struct weir__head *start_heads; /* before the active segment's first batch */
@@ -266,7 +267,7 @@ bool weir__retention_due(const struct weir__log *); /* the oldest segment may go
 int weir__retention_expire(struct weir__log *, struct weir_error *); /* lets it go */
 void weir__retention_stats(struct weir__log *, struct weir__log_stats *out);
 /* In how many milliseconds a roll by age or an expiry may be due; INT64_MAX: none in sight. */
-int64_t weir__retention_wait_ms(const struct weir__log *);
+int64_t weir__retention_wait_ms(struct weir__log *);
 
 static inline uint64_t weir__segment_stored(const struct weir__segment *seg)
 {

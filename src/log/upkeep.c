@@ -171,10 +171,11 @@ static int mark_end(struct weir__log *log, int64_t mono_ms, struct weir_error *e
 /* One that failed for somebody is tried again, so that whoever comes next need not. */
 static int roll(struct weir__log *log, struct weir_error *err)
 {
-    bool again = log->roll_rc != 0 && (log->roll_bytes > 0 || log->headed);
+    bool again = log->roll_rc != 0 && (log->roll_again > 0 || log->headed);
 
     if (log->failed || (!again && !weir__retention_roll_due(log))) return 0;
     log->want_roll = true;
+    if (again && log->roll_bytes < log->roll_again) log->roll_bytes = log->roll_again;
     while (!log->failed && log->want_roll) {
         int rc;
 

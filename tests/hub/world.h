@@ -43,7 +43,7 @@ static inline void world_init(struct world *w, struct simfs *disk)
 {
     memset(w, 0, sizeof *w);
     w->disk = disk;
-    w->time = (struct simclock){1700000000000, 1000};
+    w->time = (struct simclock){1700000000000, 1000, 0};
     w->options = (struct weir__namespace_options){
         .fs = simfs_fs(disk),
         .clock = simclock(&w->time),

@@ -133,7 +133,8 @@ uint64_t simfs_size(struct simfs *, const char *path);
 
 struct simclock {
     int64_t wall_ms;
-    int64_t mono_ms;
+    int64_t mono_ms; /* also how long the machine is up */
+    uint64_t boot;   /* 0: it has no name */
 };
 
 struct weir__clock simclock(struct simclock *);

@@ -204,9 +204,15 @@ static int64_t mono_ms(void *self)
     return ((struct simclock *)self)->mono_ms;
 }
 
+static uint64_t boot(void *self)
+{
+    return ((struct simclock *)self)->boot;
+}
+
 struct weir__clock simclock(struct simclock *clock)
 {
-    return (struct weir__clock){.wall_ms = wall_ms, .mono_ms = mono_ms, .self = clock};
+    return (
+        struct weir__clock){.wall_ms = wall_ms, .mono_ms = mono_ms, .self = clock, .boot = boot};
 }
 
 void simclock_pass(struct simclock *clock, int64_t ms)

@@ -15,7 +15,7 @@
 
 void workload_init(struct workload *w, uint64_t seed)
 {
-    *w = (struct workload){.dice = seed, .clock = {START_MS, 1000}};
+    *w = (struct workload){.dice = seed, .clock = {START_MS, 1000, 0}};
     w->disk = simfs_new();
     w->history = history_new(PARTITIONS);
     w->options = (struct weir__log_options){
