@@ -63,7 +63,7 @@ static void append_some(struct weir__log *log, int count)
 static struct simfs *good_disk(void)
 {
     static struct simfs *left;
-    struct simclock clock = {1700000000000, 1000};
+    struct simclock clock = {.wall_ms = 1700000000000, .mono_ms = 1000};
     struct simfs *disk;
     struct weir__log_options o;
     struct weir__log *log = NULL;
@@ -233,7 +233,7 @@ static void ignore(const struct weir__log_finding *f, void *user)
 int LLVMFuzzerTestOneInput(const uint8_t *at, size_t len)
 {
     struct simfs *disk = simfs_clone(good_disk());
-    struct simclock clock = {1700300000000, 1000};
+    struct simclock clock = {.wall_ms = 1700300000000, .mono_ms = 1000};
     struct weir__log_options o = make_options(disk, &clock);
     struct weir__log *log = NULL;
     uint64_t damaged;

@@ -20,8 +20,9 @@ struct inspection {
 };
 
 static const char *const labels[] = {
-    [WEIR__LOG_SEGMENT] = "segment", [WEIR__LOG_DAMAGE] = "DAMAGE", [WEIR__LOG_TORN] = "torn",
-    [WEIR__LOG_INDEX] = "index",     [WEIR__LOG_CUT] = "cut",
+    [WEIR__LOG_SEGMENT] = "segment",  [WEIR__LOG_DAMAGE] = "DAMAGE", [WEIR__LOG_TORN] = "torn",
+    [WEIR__LOG_INDEX] = "index",      [WEIR__LOG_CUT] = "cut",       [WEIR__LOG_COPY] = "DAMAGE",
+    [WEIR__LOG_PRODUCERS] = "DAMAGE",
 };
 
 static void print_finding(const struct weir__log_finding *f, void *user)

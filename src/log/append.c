@@ -165,15 +165,15 @@ static uint16_t current_epoch(struct weir__log *log, uint32_t partition, uint64_
     return begun && begun->epoch > epoch ? begun->epoch : epoch;
 }
 
-/* Checks an idempotent producer's mark. *out_known is what is remembered, NULL: nothing. */
+/* Checks an idempotent producer's mark. *out_known is what is remembered; when the batch is to be
+ * stored, the place for what will be, and *out_before is what has to be put back should it fail. */
 static int check_producer(struct weir__log *log, struct incoming *in,
-                          struct weir__producer **out_known, struct weir_error *err)
+                          struct weir__producer **out_known, struct weir__producer *out_before,
+                          struct weir_error *err)
 {
     const struct weir__log_batch *b = in->batch;
     int rc;
 
-    *out_known = NULL;
-    if (b->producer.id == 0) return 0;
     if (log->begun.count > 0) {
         uint16_t current = current_epoch(log, b->partition, b->producer.id);
 
@@ -182,8 +182,9 @@ static int check_producer(struct weir__log *log, struct incoming *in,
     }
     *out_known = weir__producers_find(&log->producers, b->partition, b->producer.id);
     rc = weir__producer_check(*out_known, &b->producer, b->count, &in->receipt.duplicate, err);
-    if (rc != 0 || *out_known) return rc;
-    *out_known = weir__producers_put(&log->producers, b->partition, b->producer.id);
+    if (rc != 0 || in->receipt.duplicate) return rc;
+    *out_known = weir__producers_use(&log->producers, *out_known, b->partition, b->producer.id,
+                                     weir__log_keep_ms(log), out_before);
     return *out_known ? 0 : weir__fail(err, WEIR_ENOMEM, "out of memory");
 }
 
@@ -244,14 +245,12 @@ static void remember_producer(struct weir__producer *p, const struct incoming *i
 {
     const struct weir__log_batch *b = in->batch;
 
-    *p = (struct weir__producer){.id = b->producer.id,
-                                 .partition = b->partition,
-                                 .epoch = b->producer.epoch,
-                                 .next = b->producer.sequence + b->count,
-                                 .count = b->count,
-                                 .sequence = in->receipt.sequence,
-                                 .offset = in->receipt.offset,
-                                 .time_ms = in->receipt.time_ms};
+    p->epoch = b->producer.epoch;
+    p->next = b->producer.sequence + b->count;
+    p->count = b->count;
+    p->sequence = in->receipt.sequence;
+    p->offset = in->receipt.offset;
+    p->time_ms = in->receipt.time_ms;
 }
 
 static int lay_down_again(struct weir__log *log, struct incoming *in,
@@ -270,15 +269,16 @@ static int lay_down(struct weir__log *log, struct incoming *in, struct weir_erro
 {
     struct weir__head *head = &log->heads[in->batch->partition];
     struct weir__index *index = weir__log_active(log)->index;
-    struct weir__producer *known, before;
+    struct weir__producer *known = NULL, before = {0};
     int64_t now_ms = log->o.clock.wall_ms(log->o.clock.self);
-    int rc = check_producer(log, in, &known, err);
+    int rc = in->batch->producer.id ? check_producer(log, in, &known, &before, err) : 0;
 
     if (rc != 0) return rc;
     if (in->receipt.duplicate) return lay_down_again(log, in, known);
     if (!weir__index_reserve(index, in->batch->partition)) {
-        if (known && known->count == 0)
-            weir__producers_drop(&log->producers, known->partition, known->id);
+        if (known)
+            weir__producers_undo(&log->producers, in->batch->partition, in->batch->producer.id,
+                                 &before);
         return weir__fail(err, WEIR_ENOMEM, "taking a batch in: out of memory");
     }
     if (now_ms > log->last_time_ms) log->last_time_ms = now_ms;
@@ -288,11 +288,7 @@ static int lay_down(struct weir__log *log, struct incoming *in, struct weir_erro
     copy_batch(log, in);
     *head = (struct weir__head){head->next_sequence + in->batch->count,
                                 in->receipt.offset + in->batch->count - 1, in->receipt.time_ms};
-    if (known) {
-        before = *known;
-        if (known->count == 0) before.id = 0; /* it was made for this batch */
-        remember_producer(known, in);
-    }
+    if (known) remember_producer(known, in);
     enqueue(log, in, known ? &before : NULL);
     return 0;
 }
@@ -411,7 +407,7 @@ int weir__log_flush(struct weir__log *log, int64_t deadline_ns, struct weir_erro
 int weir__log_producer_begin(struct weir__log *log, uint32_t partition, uint64_t id, uint16_t epoch,
                              struct weir__log_producer *out_next, struct weir_error *err)
 {
-    struct weir__producer *p;
+    struct weir__producer *p, unused;
     uint16_t current;
     int rc = 0;
 
@@ -420,12 +416,10 @@ int weir__log_producer_begin(struct weir__log *log, uint32_t partition, uint64_t
     if (epoch < current) {
         rc = fail_fenced(id, epoch, current, err);
     } else if (epoch > current) {
-        p = weir__producers_put(&log->begun, partition, id);
+        p = weir__producers_use(&log->begun, weir__producers_find(&log->begun, partition, id),
+                                partition, id, weir__log_keep_ms(log), &unused);
         if (p)
-            *p = (struct weir__producer){.id = id,
-                                         .partition = partition,
-                                         .epoch = epoch,
-                                         .offset = log->tail.end}; /* so that the oldest goes */
+            p->epoch = epoch;
         else
             rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     }

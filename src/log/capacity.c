@@ -17,8 +17,7 @@
 
 static uint64_t front_bytes(const struct weir__log *log)
 {
-    return weir__segment_front_bytes(
-        weir__segment_heads_bytes(log->partitions, log->producers.count));
+    return weir__segment_front_bytes(weir__segment_heads_bytes(log->partitions));
 }
 
 static uint64_t round_to_power(uint64_t bytes, uint64_t least)

@@ -140,17 +140,6 @@ static void settle(struct weir__log *log, uint64_t group, uint64_t to)
     log->stats.groups++;
     if (log->resting) weir__upkeep_soon(log, WEIR__LOG_STEP_MS);
 }
-static void restore_producer(struct weir__log *log, const struct weir__log_pending *p)
-{
-    struct weir__producer *known;
-
-    if (p->before.id == 0) {
-        weir__producers_drop(&log->producers, p->partition, p->producer_id);
-        return;
-    }
-    known = weir__producers_find(&log->producers, p->partition, p->producer_id);
-    if (known) *known = p->before;
-}
 
 /* Takes back everything that is not durable, for the reason in *err. What the disk may have of it
  * must never come to life: first another epoch has to count. What is taken in while that is being
@@ -170,7 +159,8 @@ static bool undo(struct weir__log *log, struct weir_error *err)
     log->epoch = log->control.epoch;
     for (uint64_t i = log->queue_tail; i-- > log->queue_commit;)
         if (place(log, i)->producer_id && place(log, i)->body_bytes)
-            restore_producer(log, place(log, i));
+            weir__producers_undo(&log->producers, place(log, i)->partition,
+                                 place(log, i)->producer_id, &place(log, i)->before);
     for (uint64_t i = log->queue_commit; i < log->queue_tail; i++)
         if (place(log, i)->body_bytes)
             weir__index_unreserve(weir__log_active(log)->index, place(log, i)->partition);

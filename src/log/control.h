@@ -58,6 +58,12 @@ struct weir__control {
     uint64_t stale_at;        /* where the file has a copy of version 1 to be erased; 0: nowhere */
 };
 
+/* Both counts of retention's clock, for the age of other things. */
+static inline int64_t weir__control_keep_ms(const struct weir__control *c)
+{
+    return c->keep.keep_ms + c->keep.off_ms;
+}
+
 /* Room for the heads of this many partitions; new ones are zero. WEIR_ENOMEM. */
 int weir__control_resize(struct weir__control *, uint32_t partitions, struct weir_error *);
 void weir__control_fini(struct weir__control *);

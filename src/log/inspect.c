@@ -35,7 +35,8 @@ tell(struct inspection *in, struct weir__log_finding *f, const char *fmt, ...)
     va_end(args);
     f->text = text;
     if (!f->file) f->file = in->path;
-    if (f->kind == WEIR__LOG_DAMAGE || f->kind == WEIR__LOG_COPY) in->damaged++;
+    if (f->kind == WEIR__LOG_DAMAGE || f->kind == WEIR__LOG_COPY || f->kind == WEIR__LOG_PRODUCERS)
+        in->damaged++;
     in->fn(f, in->user);
 }
 
@@ -251,6 +252,17 @@ static int see_cut(const char *name, void *user)
     return 0;
 }
 
+static void see_producers(void *user, const char *name, uint64_t at, uint64_t len)
+{
+    struct inspection *in = user;
+    struct weir__log_finding f = {
+        .kind = WEIR__LOG_PRODUCERS, .at = at, .len = len, .partition = -1, .first_sequence = 1};
+
+    if (weir__log_path(in->log->dir, name, in->path, NULL) != 0) return;
+    tell(in, &f,
+         "producers are unreadable: a batch that one of them repeats could be stored twice");
+}
+
 static int start_heads(struct inspection *in, const struct weir__segment *seg,
                        struct weir__head *out, struct weir_error *err)
 {
@@ -285,6 +297,7 @@ static int check_all(struct inspection *in, struct weir_error *err)
         if (next) rc = start_heads(in, next, log->heads, err);
         if (rc == 0) check_heads(in, next ? log->heads : log->control.heads);
     }
+    if (rc == 0) rc = weir__producer_file_check(log, see_producers, in, err);
     if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_cut, in, err);
     return rc;
 }

@@ -14,7 +14,8 @@
  * during a disk operation. Completions run on threads of the pool, one at a time, in log order, each
  * exactly once and before weir__log_close returns; they may append, and must not block.
  *
- * Formats are drawn where they are written: batch.c, segment.c, index.c, control.c. */
+ * Formats are drawn where they are written: batch.c, segment.c, index.c, control.c,
+ * producer_file.c. */
 #ifndef WEIR_LOG_LOG_H
 #define WEIR_LOG_LOG_H
 
@@ -45,24 +46,26 @@ enum weir__log_sabotage {
 struct weir__log_pool;
 
 struct weir__log_options {
-    struct weir__fs *fs;         /* NULL: the machine's */
-    struct weir__clock clock;    /* zero: the machine's */
-    struct weir__logger logger;  /* zero: silence */
-    struct weir__rand rand;      /* zero: the machine's; a new hub's secret comes from it */
-    const char *dir;             /* copied */
-    uint64_t hub_id;             /* whose bytes these are; part of every checksum */
-    uint32_t partitions;         /* of a new log; one that is there knows its own number */
-    uint32_t batch_bytes_max;    /* 0: 1 MiB + 64 KiB */
-    uint64_t segment_bytes_min;  /* 0: 64 KiB, the least; of the first, and of those after a quiet
-                                    time. A power of two. On a full disk they can be smaller */
-    uint64_t segment_bytes_max;  /* 0: 256 MiB; a power of two, at least 64 KiB */
-    uint64_t tail_bytes;         /* 0: 16 MiB, or what four of the largest batches need */
-    uint32_t sync_ms;            /* 0: acknowledged when on disk. Else acknowledged when written, on
-                                    disk every so often: what was acknowledged since can be lost */
-    int64_t retain_ms;           /* 0: 7 days; negative: for ever */
-    uint64_t retain_bytes;       /* of batches as they are stored; 0: no limit. Whole segments of
-                                    all partitions go together, and only when what is left without
-                                    the oldest one is as much as this */
+    struct weir__fs *fs;        /* NULL: the machine's */
+    struct weir__clock clock;   /* zero: the machine's */
+    struct weir__logger logger; /* zero: silence */
+    struct weir__rand rand;     /* zero: the machine's; a new hub's secret comes from it */
+    const char *dir;            /* copied */
+    uint64_t hub_id;            /* whose bytes these are; part of every checksum */
+    uint32_t partitions;        /* of a new log; one that is there knows its own number */
+    uint32_t batch_bytes_max;   /* 0: 1 MiB + 64 KiB */
+    uint64_t segment_bytes_min; /* 0: 64 KiB, the least; of the first, and of those after a quiet
+                                   time. A power of two. On a full disk they can be smaller */
+    uint64_t segment_bytes_max; /* 0: 256 MiB; a power of two, at least 64 KiB */
+    uint64_t tail_bytes;        /* 0: 16 MiB, or what four of the largest batches need */
+    uint32_t sync_ms;           /* 0: acknowledged when on disk. Else acknowledged when written, on
+                                   disk every so often: what was acknowledged since can be lost */
+    int64_t retain_ms;          /* 0: 7 days; negative: for ever */
+    uint64_t retain_bytes;      /* of batches as they are stored; 0: no limit. Whole segments of
+                                   all partitions go together, and only when what is left without
+                                   the oldest one is as much as this */
+    uint32_t producers_max;     /* idempotent ones that are remembered; 0: 1,000,000 */
+    uint32_t producers_tidy_blocks; /* for tests: a smaller file of them is left alone; 0: 256 */
     bool no_threads;             /* for tests: the log does nothing by itself; see weir__log_step */
     struct weir__log_pool *pool; /* whose threads it uses (pool.h); NULL: it has its own */
     unsigned sabotage;
@@ -176,6 +179,8 @@ struct weir__log_stats {
     int64_t next_expiry_ms;          /* from now, as it is now; -1: time alone expires nothing */
     uint64_t tail_reads, disk_reads; /* reads served from memory and from files */
     uint64_t damaged_ranges;         /* found since open, see inspect */
+    uint64_t producers;              /* idempotent ones that are known, per partition */
+    uint64_t producers_forgotten;    /* since open: too many or silent for too long */
     int64_t last_time_ms;
     /* How long the disk took for a commit, write and sync: at most WEIR__LOG_FLUSH_FIRST_US << i
      * microseconds and more than the bucket before says; the last has all that took longer. */
@@ -265,12 +270,13 @@ int weir__log_step(struct weir__log *, struct weir_error *);
 /* ---- checking a folder ---- */
 
 enum weir__log_finding_kind {
-    WEIR__LOG_SEGMENT, /* one per segment: text describes it */
-    WEIR__LOG_DAMAGE,  /* below the watermark: events that were acknowledged cannot be served */
-    WEIR__LOG_COPY,    /* one of two copies of a header or of the control file; the other serves */
-    WEIR__LOG_TORN,    /* above it: an unfinished write that the next open cuts */
-    WEIR__LOG_INDEX,   /* an index that disagrees with its batches; rebuilt when needed */
-    WEIR__LOG_CUT      /* a torn tail that an earlier open cut and saved aside */
+    WEIR__LOG_SEGMENT,  /* one per segment: text describes it */
+    WEIR__LOG_DAMAGE,   /* below the watermark: events that were acknowledged cannot be served */
+    WEIR__LOG_COPY,     /* one of two copies of a header or of the control file; the other serves */
+    WEIR__LOG_TORN,     /* above it: an unfinished write that the next open cuts */
+    WEIR__LOG_INDEX,    /* an index that disagrees with its batches; rebuilt when needed */
+    WEIR__LOG_CUT,      /* a torn tail that an earlier open cut and saved aside */
+    WEIR__LOG_PRODUCERS /* what idempotent producers published last is unreadable in part */
 };
 
 struct weir__log_finding {
@@ -283,7 +289,8 @@ struct weir__log_finding {
 };
 
 /* Opens nothing for writing and changes nothing. Checks every checksum and every index; calls fn
- * for each finding. Returns 0 also when there is damage: *out_damaged counts DAMAGE and COPY. */
+ * for each finding. Returns 0 also when there is damage: *out_damaged counts DAMAGE, COPY and
+ * PRODUCERS. */
 int weir__log_inspect(const struct weir__log_options *,
                       void (*fn)(const struct weir__log_finding *, void *user), void *user,
                       uint64_t *out_damaged, struct weir_error *);

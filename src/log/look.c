@@ -41,6 +41,8 @@ void weir__log_stats(struct weir__log *log, struct weir__log_stats *out)
     for (size_t i = 0; i < log->segment_count; i++) out->log_bytes += log->segments[i]->h.capacity;
     out->last_time_ms = log->last_time_ms;
     weir__retention_stats(log, out);
+    out->producers = log->producers.count;
+    out->producers_forgotten = log->producers.forgotten;
     weir__mutex_unlock(&log->lock);
 }
 

@@ -1,7 +1,7 @@
 /* open.c - making, opening, closing and removing a log.
  *
- * A folder holds: control (control.c), NNNNNNNN.seg (segment.c), cut-POSITION-EPOCH.bin (bytes of
- * unfinished writes that an opening cut). */
+ * A folder holds: control (control.c), NNNNNNNN.seg (segment.c), producers-NNNNNNNN.tab
+ * (producer_file.c), cut-POSITION-EPOCH.bin (bytes of unfinished writes that an opening cut). */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,6 +35,8 @@ static int settle_options(const struct weir__log_options *in, struct weir__log_o
     if (!o->segment_bytes_min) o->segment_bytes_min = WEIR__SEGMENT_BYTES_MIN;
     if (!o->segment_bytes_max) o->segment_bytes_max = SEGMENT_BYTES_DEFAULT;
     if (!o->retain_ms) o->retain_ms = WEIR__LOG_RETAIN_MS_DEFAULT;
+    if (!o->producers_max) o->producers_max = WEIR__PRODUCERS_MAX;
+    if (!o->producers_tidy_blocks) o->producers_tidy_blocks = WEIR__PRODUCERS_TIDY_BLOCKS;
     if (!o->tail_bytes) {
         o->tail_bytes = 4 * (uint64_t)o->batch_bytes_max;
         if (o->tail_bytes < TAIL_BYTES_DEFAULT) o->tail_bytes = TAIL_BYTES_DEFAULT;
@@ -66,6 +68,7 @@ void weir__log_free(struct weir__log *log)
     weir__file_close(log->control_file);
     weir__producers_fini(&log->producers);
     weir__producers_fini(&log->begun);
+    weir__producer_file_close(&log->producer_file);
     weir__tail_fini(&log->tail);
     weir__mutex_fini(&log->lock);
     weir__cond_fini(&log->room);

@@ -281,20 +281,8 @@ static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_
     *head = (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
     if (h->time_ms > log->last_time_ms) log->last_time_ms = h->time_ms;
     if (log->active_since_ms == 0) log->active_since_ms = h->time_ms;
-    if (h->producer.id) {
-        struct weir__producer *p =
-            weir__producers_put(&log->producers, h->partition, h->producer.id);
-
-        if (!p) return weir__fail(err, WEIR_ENOMEM, "out of memory");
-        *p = (struct weir__producer){.id = h->producer.id,
-                                     .partition = h->partition,
-                                     .epoch = h->producer.epoch,
-                                     .next = h->producer.sequence + h->count,
-                                     .count = h->count,
-                                     .sequence = h->sequence,
-                                     .offset = h->position,
-                                     .time_ms = h->time_ms};
-    }
+    if (!weir__producers_learn_batch(&log->producers, h, weir__control_keep_ms(&log->control)))
+        return weir__fail(err, WEIR_ENOMEM, "out of memory");
     return 0;
 }
 
@@ -424,6 +412,7 @@ static int walk_active(struct recovery *r)
     pass_lost_sequences(r);
     seg->end = end;
     log->visible = log->synced = end;
+    weir__producers_cut(&log->producers, end);
     return load_partial(log, end, r->err);
 }
 
@@ -435,6 +424,7 @@ static int open_active(struct recovery *r)
     int rc = weir__log_path(log->dir, seg->name, path, r->err);
 
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &seg->file, r->err);
+    if (rc == 0) rc = weir__producer_file_load(log, r->err);
     if (rc == 0)
         rc = weir__segment_read_heads(seg->file, &seg->h, log->partitions, log->heads,
                                       &log->producers, r->err);

@@ -5,10 +5,11 @@
  *
  *   1  the old segment's index goes behind its batches. Not synced: it can be rebuilt
  *   2  the next segment: the spare, else a new file (made, allocated, synced, its name synced)
- *   3  its header, with the heads and producers of this moment; synced
- *   4  the control file names it as the last; synced
+ *   3  who published in the old one goes to the file of producers (producer_file.c); synced
+ *   4  the next one's header, with the heads of this moment; synced
+ *   5  the control file names it as the last; synced
  *
- * When 4 cannot be written, nobody knows which of the two the disk will show. So nothing is taken
+ * When 5 cannot be written, nobody knows which of the two the disk will show. So nothing is taken
  * in until it has been: the segment stays `headed` and the next attempt goes on from there. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -151,22 +152,21 @@ int weir__log_make_segment(struct weir__log *log, uint64_t capacity, uint64_t le
 
 int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
 {
-    uint32_t bytes = weir__segment_heads_bytes(log->partitions, log->producers.count);
-    uint8_t *heads = malloc(bytes);
-    uint8_t *to;
-    int rc;
+    uint32_t bytes = weir__segment_heads_bytes(log->partitions);
+    uint8_t *heads;
+    int rc = weir__producer_file_append(log, err);
 
+    if (rc != 0) return rc;
+    heads = malloc(bytes);
     if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     weir__heads_encode(log->durable_heads, log->partitions, heads);
-    to = heads + (size_t)log->partitions * WEIR__HEAD_BYTES;
-    for (uint32_t i = 0; i < log->producers.count; i++, to += WEIR__PRODUCER_BYTES)
-        weir__producer_encode(&log->producers.at[i], to);
     seg->h.version = WEIR__SEGMENT_VERSION;
     seg->h.partitions = log->partitions;
     seg->h.secret = log->control.secret;
     seg->h.epoch = log->epoch;
     seg->h.heads_bytes = bytes;
     seg->h.time_ms = log->last_time_ms;
+    seg->h.producers = log->producer_file.turn;
     seg->h.keep = weir__retention_stamp(log);
     seg->stamp = weir__batch_stamp(log->o.hub_id, seg->h.secret);
     seg->data = seg->end = seg->h.base + weir__segment_front_bytes(bytes);

@@ -26,11 +26,12 @@
  *   80  u64  the hub's secret (version 1: zero)
  *   88  i64  retention's clock when the segment was made (version 1: zero)
  *   96  i64  its other count: how long the machine had been off
- *  104       zeros
+ *  104  u64  the last append to the file of producers before it (producer_file.c), 0: none
+ *  112       zeros
  *
- * Heads: per partition as in control.c, then producers as in producer.c, all as they stood before
- * the first batch here: with them sequence numbers, times and producers outlive the expiry of every
- * batch that made them. */
+ * Heads: per partition as in control.c, as they stood before the first batch here: with them
+ * sequence numbers and times outlive the expiry of every batch that made them. In version 1
+ * producers follow, as in producer.c; now they have a file of their own. */
 #include "log/segment.h"
 
 #include <stdlib.h>
@@ -45,9 +46,9 @@ uint64_t weir__segment_front_bytes(uint32_t heads_bytes)
     return HEADER_BYTES + weir__round_up(heads_bytes, WEIR__FS_BLOCK);
 }
 
-uint32_t weir__segment_heads_bytes(uint32_t partitions, uint32_t producers)
+uint32_t weir__segment_heads_bytes(uint32_t partitions)
 {
-    return partitions * WEIR__HEAD_BYTES + producers * WEIR__PRODUCER_BYTES;
+    return partitions * WEIR__HEAD_BYTES;
 }
 
 static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32_t heads_crc,
@@ -69,6 +70,7 @@ static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32
     weir__store64(to + 80, h->secret);
     weir__store64(to + 88, (uint64_t)h->keep.keep_ms);
     weir__store64(to + 96, (uint64_t)h->keep.off_ms);
+    weir__store64(to + 104, h->producers);
     weir__store32(to + 4, weir__crc32c(0, to + 8, HEADER_BYTES - 8));
 }
 
@@ -93,6 +95,13 @@ int weir__segment_write_header(struct weir__file *f, const struct weir__segment_
     }
     free(copy);
     return rc;
+}
+
+static uint32_t heads_bytes_max(uint32_t version, uint32_t partitions)
+{
+    uint32_t producers = version == 1 ? WEIR__PRODUCERS_OF_VERSION_1 : 0;
+
+    return weir__segment_heads_bytes(partitions) + producers * WEIR__PRODUCER_BYTES;
 }
 
 /* 0 and *out, WEIR_ECORRUPT, or WEIR_EVERSION; says nothing about the heads. */
@@ -121,14 +130,15 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
         .time_ms = (int64_t)weir__load64(at + 56),
         .epoch = weir__load32(at + 64),
         .heads_bytes = weir__load32(at + 68),
+        .producers = version == 1 ? 0 : weir__load64(at + 104),
     };
     if (partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
         weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) ||
         out->keep.keep_ms < 0 || out->keep.off_ms < 0 || out->number == 0 ||
         out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
         out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base || out->time_ms < 0 ||
-        out->heads_bytes < partitions * WEIR__HEAD_BYTES ||
-        out->heads_bytes > weir__segment_heads_bytes(partitions, WEIR__PRODUCERS_MAX) ||
+        out->heads_bytes < weir__segment_heads_bytes(partitions) ||
+        out->heads_bytes > heads_bytes_max(version, partitions) ||
         2 * weir__segment_front_bytes(out->heads_bytes) + WEIR__FS_BLOCK > file_bytes)
         return weir__fail(err, WEIR_ECORRUPT,
                           "segment header is of another log, or contradicts "
@@ -173,12 +183,12 @@ static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
     weir__heads_decode(at, known, out);
     memset(out + known, 0, (partitions - known) * sizeof *out);
     for (uint32_t i = 0; producers && i < count; i++, from += WEIR__PRODUCER_BYTES) {
-        struct weir__producer one, *p;
+        struct weir__producer one;
 
-        weir__producer_decode(from, &one);
-        p = weir__producers_put(producers, one.partition, one.id);
-        if (!p) return weir__fail(err, WEIR_ENOMEM, "reading producers: out of memory");
-        *p = one;
+        weir__producer_decode(from, 0, &one);
+        one.used = weir__producer_minutes(one.time_ms);
+        if (!weir__producers_learn(producers, &one, true))
+            return weir__fail(err, WEIR_ENOMEM, "reading producers: out of memory");
     }
     return 0;
 }

@@ -26,7 +26,8 @@ struct weir__segment_header {
     int64_t time_ms;              /* the newest enqueued time before this segment */
     struct weir__keep_stamp keep; /* when it was made; of version 1: time_ms */
     uint32_t epoch;               /* of the opening that made it */
-    uint32_t heads_bytes;         /* heads of all partitions, then producers */
+    uint32_t heads_bytes;         /* heads of all partitions; of version 1: then producers */
+    uint64_t producers;           /* the last append to the file of producers before it; 0: none */
 };
 
 struct weir__segment {
@@ -51,8 +52,7 @@ struct weir__segment {
  * is kept at the end, behind the index. */
 uint64_t weir__segment_front_bytes(uint32_t heads_bytes);
 
-/* Stored heads: partitions first, then producers. */
-uint32_t weir__segment_heads_bytes(uint32_t partitions, uint32_t producers);
+uint32_t weir__segment_heads_bytes(uint32_t partitions);
 
 /* Writes both copies of header and heads. heads holds h->heads_bytes bytes. */
 int weir__segment_write_header(struct weir__file *, const struct weir__segment_header *,
@@ -64,7 +64,8 @@ int weir__segment_read_header(struct weir__file *, uint64_t hub_id,
                               struct weir_error *);
 
 /* Reads the heads as they were before the segment's first batch, for this many partitions: those
- * that the segment does not know had not begun. producers may be NULL. */
+ * that the segment does not know had not begun. A
+ * segment of version 1 has producers, too; NULL: they are not wanted. */
 int weir__segment_read_heads(struct weir__file *, const struct weir__segment_header *,
                              uint32_t partitions, struct weir__head *out,
                              struct weir__producers *producers, struct weir_error *);

@@ -18,7 +18,7 @@
 #include "log/index.h"
 #include "log/log.h"
 #include "log/pool.h"
-#include "log/producer.h"
+#include "log/producer_file.h"
 #include "log/retention_clock.h"
 #include "log/segment.h"
 #include "log/tail.h"
@@ -53,7 +53,7 @@ struct weir__log_pending {
     void *user;
     struct weir__log_waiter *waiter;
     uint64_t producer_id;
-    struct weir__producer before; /* what was known of the producer; id 0: nothing */
+    struct weir__producer before; /* see weir__producers_use */
 };
 
 struct weir__log_damage {
@@ -124,6 +124,7 @@ struct weir__log {
     struct weir__head *start_heads; /* before the active segment's first batch */
     struct weir__head *begin_heads; /* before the oldest segment's first batch */
     struct weir__producers producers;
+    struct weir__producer_file producer_file;
     struct weir__producers begun; /* epochs, perhaps without a batch yet; never on disk */
     struct weir__tail tail;
     struct weir__batch_before before; /* the last batch in the tail, for the next one's header */
@@ -155,6 +156,12 @@ struct weir__log {
     struct weir__retention_clock keep;
     uint64_t boot; /* which run of the machine this is */
 };
+
+/* Retention's clock as it was when it was last moved: a count for the age of other things. */
+static inline int64_t weir__log_keep_ms(const struct weir__log *log)
+{
+    return log->keep.keep_ms + log->keep.off_ms;
+}
 
 /* May be asked without the lock: it only grows. */
 static inline uint32_t weir__log_partitions(const struct weir__log *log)

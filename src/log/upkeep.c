@@ -66,7 +66,7 @@ static bool has_idle_memory(const struct weir__log *log)
 
 /* Until something is due, at most WEIR__LOG_REST_MS. What is overdue could not be done just now, and
  * is tried again a step later. */
-static int64_t until_due_ms(const struct weir__log *log)
+static int64_t until_due_ms(struct weir__log *log)
 {
     int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
     int64_t quiet_ms = mono_ms - log->written_mono_ms, wait_ms = WEIR__LOG_REST_MS;
@@ -223,6 +223,7 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
     if (first == 0) first = rc;
     weir__spare_release(log);
     if (first == 0) first = weir__spare_prepare(log, err);
+    if (first == 0) first = weir__producer_file_tidy(log, err);
     give_memory_back(log, mono_ms);
     weir__log_pass_on(log); /* whoever saw us wait for the lead left the work to us */
     weir__mutex_unlock(&log->lock);

@@ -49,7 +49,7 @@ struct matrix {
     bool report;
     size_t reported;
     struct {
-        uint64_t runs, cuts, rolled, expired, cut; /* workloads, and what they came to do */
+        uint64_t runs, cuts, rolled, expired, cut, tidied; /* workloads, and what they came to do */
     } reach;
 };
 
@@ -88,6 +88,10 @@ static struct weir__log *open_left(struct matrix *m, struct simfs *disk, struct 
     if (rc != 0) return NULL;
     history_check(h, log, true);
     m->batches += h->found;
+    for (uint32_t p = 0; p < m->w.options.partitions; p++)
+        for (uint64_t id = 1; id <= WORKLOAD_PRODUCERS; id++)
+            if (history_repeat(h, log, p, id) != 0)
+                history_violation(h, "producer %" PRIu64 " of partition %u may not repeat", id, p);
     return log;
 }
 
@@ -244,7 +248,7 @@ static void note_reach(struct matrix *m)
     struct weir__log_partition_info info = {0};
     struct weir__log_stats stats = {0};
     const char *path;
-    bool expired = false, cut = false;
+    bool expired = false, cut = false, tidied = false;
 
     m->reach.runs++;
     if (!m->w.log) return;
@@ -253,10 +257,14 @@ static void note_reach(struct matrix *m)
         if (weir__log_partition_info(m->w.log, p, &info, NULL) == 0 && info.begin_sequence > 0)
             expired = true;
     for (size_t i = 0; (path = simfs_path(m->w.disk, i)) != NULL; i++)
-        if (strstr(path, "/cut-")) cut = true;
+        if (strstr(path, "/cut-"))
+            cut = true;
+        else if (strstr(path, "/producers-") && !strstr(path, "-00000001."))
+            tidied = true;
     m->reach.rolled += stats.segments > 1 || expired;
     m->reach.expired += expired;
     m->reach.cut += cut;
+    m->reach.tidied += tidied;
 }
 
 /* The workload goes on with what its own loss of power left. Sometimes power is lost again before
@@ -315,7 +323,7 @@ static void nothing_acknowledged_is_lost(void **state)
         run_matrix(&m, seed, 0, TEST_POINTS);
     if (m.violations > 0) fail_msg("%s", m.first);
     assert_true(hashset_count(m.disks) >= TEST_POINTS);
-    if (PACE == 1) assert_true(m.reach.rolled > 0 && m.reach.expired > 0 && m.reach.cut > 0);
+    if (PACE == 1) assert_true(m.reach.rolled && m.reach.expired && m.reach.cut && m.reach.tidied);
     matrix_fini(&m);
 }
 
@@ -372,8 +380,10 @@ static int run_at_length(uint64_t points)
     printf("  %" PRIu64 " recoveries, %" PRIu64 " batches read back and compared\n", m.opened,
            m.batches);
     printf("  %" PRIu64 " workloads that lost power themselves %" PRIu64 " times: %" PRIu64
-           " rolled, %" PRIu64 " let segments expire, %" PRIu64 " cut a torn tail\n",
-           m.reach.runs, m.reach.cuts, m.reach.rolled, m.reach.expired, m.reach.cut);
+           " rolled, %" PRIu64 " let segments expire, %" PRIu64 " cut a torn tail, %" PRIu64
+           " made a new file of producers\n",
+           m.reach.runs, m.reach.cuts, m.reach.rolled, m.reach.expired, m.reach.cut,
+           m.reach.tidied);
     printf(
         "  violations (acknowledged and lost, changed, out of order, twice, back again): %" PRIu64
         "\n",

@@ -17,7 +17,7 @@
 
 static struct weir__log_options options_on(struct simfs *disk, uint32_t partitions)
 {
-    static struct simclock time = {1700000000000, 1000};
+    static struct simclock time = {.wall_ms = 1700000000000, .mono_ms = 1000};
 
     return (struct weir__log_options){.fs = simfs_fs(disk),
                                       .clock = simclock(&time),

@@ -239,11 +239,14 @@ int history_repeat(struct history *h, struct weir__log *log, uint32_t partition,
     uint8_t *body;
     int rc;
 
-    while (i > 0 && (h->batches[i - 1].partition != partition ||
-                     h->batches[i - 1].producer.id != producer_id))
+    while (i > 0 &&
+           (h->batches[i - 1].partition != partition ||
+            h->batches[i - 1].producer.id != producer_id ||
+            h->batches[i - 1].fate == HISTORY_REFUSED || h->batches[i - 1].fate == HISTORY_GONE))
         i--;
     if (i == 0 || h->batches[i - 1].fate != HISTORY_ACKED) return 0;
     b = &h->batches[i - 1];
+    if (b->receipt.time_ms < h->repeat_from_ms) return 0;
     allocs_pause();
     body = make_batch(b, i - 1, &batch);
     allocs_resume();

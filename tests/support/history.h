@@ -44,9 +44,10 @@ struct history {
     uint64_t acked;     /* completions with 0 */
     uint64_t completed; /* completions */
     uint64_t violations;
-    char first[400];      /* the first of them, in words */
-    bool may_expire;      /* retention is on: batches may leave at the front, */
-    int64_t keep_from_ms; /* but none that is as new as this */
+    char first[400];        /* the first of them, in words */
+    bool may_expire;        /* retention is on: batches may leave at the front, */
+    int64_t keep_from_ms;   /* but none that is as new as this */
+    int64_t repeat_from_ms; /* producers whose last batch is older may have been forgotten */
     bool may_fail;     /* calls may fail for want of memory or by a fault: then nothing is judged */
     bool may_damage;   /* ranges that are reported as damaged may be missing */
     uint64_t may_lose; /* the last so many acked batches may be missing: above the watermark */
@@ -77,8 +78,9 @@ size_t history_note(struct history *, const struct history_order *);
 int history_append(struct history *, struct weir__log *, const struct history_order *);
 int history_append_wait(struct history *, struct weir__log *, const struct history_order *);
 
-/* The producer's last batch of the partition that was acked, once more; nothing may be stored.
- * Returns 0 also when there is none. */
+/* The producer's last batch of the partition, once more, when it was acked; nothing may be stored.
+ * What was refused or is gone does not count; with retention on, what is gone may have been stored
+ * all the same, and nothing is repeated. Returns 0 also when there is none. */
 int history_repeat(struct history *, struct weir__log *, uint32_t partition, uint64_t producer_id);
 
 /* Reads everything and compares. settle: this was a reopen. Counts violations. */

@@ -10,7 +10,6 @@
 #define HOUR_MS INT64_C(3600000)
 #define DAY_MS (24 * HOUR_MS)
 #define WAIT_MS 20000
-#define PRODUCER_IDS 3u
 #define START_MS INT64_C(1700000000000)
 
 void workload_init(struct workload *w, uint64_t seed)
@@ -28,6 +27,7 @@ void workload_init(struct workload *w, uint64_t seed)
         .segment_bytes_min = 1u << 20,
         .segment_bytes_max = 1u << 20,
         .retain_ms = -1,
+        .producers_tidy_blocks = 2,
         .no_threads = true,
     };
 }
@@ -46,6 +46,7 @@ static void note_time(struct workload *w)
     w->history->may_expire = w->options.retain_ms >= 0 || w->options.retain_bytes > 0;
     w->history->keep_from_ms =
         w->options.retain_bytes > 0 ? INT64_MAX : w->latest_ms - w->options.retain_ms;
+    w->history->repeat_from_ms = w->latest_ms - 6 * DAY_MS; /* of 7: the clocks differ a little */
 }
 
 int workload_open(struct workload *w, struct weir_error *err)
@@ -89,7 +90,7 @@ static struct history_order make_order(struct workload *w)
         o.bytes = (uint32_t)dice_roll(&w->dice, BODY_BYTES_MAX);
     if (o.bytes < HISTORY_BODY_BYTES_MIN) o.bytes = HISTORY_BODY_BYTES_MIN;
     o.count = 1 + (uint32_t)dice_roll(&w->dice, 16);
-    if (dice_roll(&w->dice, 4) == 0) o.producer_id = 1 + dice_roll(&w->dice, PRODUCER_IDS);
+    if (dice_roll(&w->dice, 4) == 0) o.producer_id = 1 + dice_roll(&w->dice, WORKLOAD_PRODUCERS);
     return o;
 }
 
@@ -127,7 +128,8 @@ static int do_repeat(struct workload *w)
 {
     uint32_t partition = (uint32_t)dice_roll(&w->dice, PARTITIONS);
 
-    return history_repeat(w->history, w->log, partition, 1 + dice_roll(&w->dice, PRODUCER_IDS));
+    return history_repeat(w->history, w->log, partition,
+                          1 + dice_roll(&w->dice, WORKLOAD_PRODUCERS));
 }
 
 static int do_upkeep(struct workload *w)

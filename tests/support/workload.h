@@ -9,6 +9,7 @@
 #include "support/simfs.h"
 
 #define WORKLOAD_DIR "log"
+#define WORKLOAD_PRODUCERS 3u /* ids from 1 on, in every partition */
 
 struct workload {
     struct simfs *disk;
