@@ -34,7 +34,7 @@ struct weir__producer_file {
     uint64_t blocks;          /* of the file; atomic: the leader writes it without the lock */
     uint64_t turn;            /* times something was appended; the leader's */
     uint64_t covered;         /* every batch below it is in a frame; atomic */
-    bool damaged;             /* some of it is unreadable: a new generation will not be */
+    bool damaged;             /* some bytes of it are wrong: a new generation will not have them */
     struct weir__producer_tidy next;
 };
 

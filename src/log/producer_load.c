@@ -25,6 +25,7 @@ struct loading {
     uint64_t good;          /* the last good one's number */
     uint64_t bad_from;      /* where a bad range began; 0: none */
     uint64_t bad_blocks;    /* told */
+    bool unread;            /* the disk refused some: it may change its mind */
     uint64_t turn, covered; /* of the newest append met */
     uint32_t now;           /* minutes */
 };
@@ -60,6 +61,7 @@ static int read_head(struct loading *l, uint8_t *block, struct weir_error *err)
     size_t got = 0;
     int rc = l->file->ops->read(l->file, block, BLOCK_BYTES, 0, &got, err);
 
+    if (rc == WEIR_EIO) l->unread = true;
     if (rc == WEIR_EIO || (rc == 0 && got < BLOCK_BYTES)) return 0;
     if (rc != 0 || !weir__producer_head_decode(l->log, block, &head) ||
         head.generation != l->generation)
@@ -170,6 +172,7 @@ static int take_rows(struct loading *l, uint8_t *rows, uint64_t from, uint64_t c
         if (apart) {
             rc = l->file->ops->read(l->file, at, BLOCK_BYTES, (from + i) * BLOCK_BYTES, &got, err);
             if (rc != 0 && rc != WEIR_EIO) return rc;
+            if (rc == WEIR_EIO) l->unread = true;
             readable = rc == 0 && got == BLOCK_BYTES;
         }
         rc = take_block(l, at, from + i, readable, out_last, err);
@@ -200,14 +203,14 @@ static int take_blocks(struct loading *l, uint8_t *rows, struct weir_error *err)
 /* What had to be there behind the last good block. */
 static void judge_end(struct loading *l)
 {
-    bool known = l->wanted != WEIR__PRODUCERS_TURN_UNKNOWN;
+    bool known = l->headed && l->wanted != WEIR__PRODUCERS_TURN_UNKNOWN;
 
     if (!known) l->end = l->good + 1;
     if (l->end < l->head.blocks) l->end = l->head.blocks;
     if (known && l->turn < l->wanted && l->end == l->good + 1) l->end++; /* a block at least */
     if (l->bad_from == 0) l->bad_from = l->good + 1;
     if (l->end > l->bad_from) end_bad_range(l, l->end);
-    if (l->headed || (known && l->wanted == 0)) return;
+    if (l->headed || l->wanted == 0) return;
     l->fn(l->user, l->name, 0, BLOCK_BYTES);
     l->bad_blocks++;
 }
@@ -274,7 +277,7 @@ static void keep_chosen(struct loading *l)
     pf->generation = l->generation;
     pf->blocks = l->end;
     pf->covered = l->covered;
-    pf->damaged = l->bad_blocks > 0;
+    pf->damaged = l->bad_blocks > 0 && !l->unread;
 }
 
 int weir__producer_file_load(struct weir__log *log, struct weir_error *err)

@@ -4,7 +4,8 @@
  * The log has sealed segments and one that is being written, and is flipped twice over: as a clean
  * close left it, and as a loss of power left it. Each time it must open, and every batch is either
  * served byte for byte or reported as damaged: exactly the batch that holds the bit, and no other.
- * After the loss of power the very last batch lies above the watermark and may be cut instead.
+ * After the loss of power the very last batch lies above the watermark and may be cut instead. In
+ * the file of producers it costs some of them what they published last, and is told.
  *
  *   log_flip_test       a sample
  *   log_flip_test all   every 512 bytes; prints counts */
@@ -29,7 +30,7 @@
 #define DAY_MS INT64_C(86400000)
 
 struct counts {
-    uint64_t flips, in_batches, reported, cut, harmless, inspected, violations;
+    uint64_t flips, in_batches, in_producers, reported, cut, harmless, inspected, violations;
     char first[600];
 };
 
@@ -63,6 +64,7 @@ static void build_log(struct flipper *f)
     struct workload *w = &f->w;
 
     workload_init(w, 21);
+    if (f->may_lose > 0) w->options.producers_tidy_blocks = 0; /* as it was appended, at rolls */
     assert_int_equal(workload_open(w, NULL), 0);
     for (int s = 0; s <= SEGMENTS_BEFORE; s++) {
         for (int i = 0; i < BATCHES_PER_SEGMENT; i++) {
@@ -160,8 +162,8 @@ static void note_finding(const struct weir__log_finding *finding, void *user)
 
     if (strcmp(finding->file, i->path) != 0) return;
     if (finding->kind == WEIR__LOG_COPY) i->named = true;
-    if (finding->kind == WEIR__LOG_DAMAGE && i->byte >= finding->at &&
-        i->byte < finding->at + finding->len)
+    if ((finding->kind == WEIR__LOG_DAMAGE || finding->kind == WEIR__LOG_PRODUCERS) &&
+        i->byte >= finding->at && i->byte < finding->at + finding->len)
         i->named = true;
 }
 
@@ -172,14 +174,27 @@ static void inspect(struct flipper *f, struct weir__log_options *o, const struct
     struct weir_error err = {0};
     uint64_t damaged = 0;
     bool last = f->may_lose > 0 && hit && hit->index + 1 == f->w.history->count;
+    bool producers = strstr(path, "/producers-") != NULL;
 
     f->counts->inspected++;
     if (weir__log_inspect(o, note_finding, &i, &damaged, &err) != 0)
         violation(f, path, byte, err.text);
-    else if (hit && !last && (damaged != 1 || !i.named))
+    else if (((hit && !last) || producers) && (damaged != 1 || !i.named))
         violation(f, path, byte, "inspect does not name the place");
     else if (!hit && damaged > 0 && !i.named) /* a copy of a header is told too */
         violation(f, path, byte, "inspect finds damage somewhere else");
+}
+
+/* A bit in the file of producers: only the log's count of damage knows, and its warning. */
+static void judge_producers(struct flipper *f, struct weir__log *log, const char *path,
+                            uint64_t byte)
+{
+    struct weir__log_stats stats;
+
+    if (!strstr(path, "/producers-")) return;
+    f->counts->in_producers++;
+    weir__log_stats(log, &stats);
+    if (stats.damaged_ranges != 1) violation(f, path, byte, "producers forgotten in silence");
 }
 
 static void flip(struct flipper *f, const char *path, uint64_t bit)
@@ -195,12 +210,14 @@ static void flip(struct flipper *f, const char *path, uint64_t bit)
     h->may_lose = f->may_lose;
     o.fs = simfs_fs(disk);
     simfs_flip(disk, path, bit);
-    if (f->counts->flips++ % INSPECT_STRIDE == 0 || hit) inspect(f, &o, hit, path, bit / 8);
+    if (f->counts->flips++ % INSPECT_STRIDE == 0 || hit || strstr(path, "/producers-"))
+        inspect(f, &o, hit, path, bit / 8);
     if (weir__log_open(&log, &o, &err) != 0) {
         violation(f, path, bit / 8, err.text);
     } else {
         history_check(h, log, true);
         judge(f, h, hit, path, bit / 8);
+        judge_producers(f, log, path, bit / 8);
     }
     weir__log_close(log, NULL);
     history_free(h);
@@ -247,6 +264,7 @@ static void flips_after_a_clean_close(void **state)
     if (c.violations > 0) fail_msg("%s", c.first);
     if (PACE == 1) assert_in_range(c.in_batches, 10, c.flips);
     assert_int_equal(c.reported, c.in_batches);
+    assert_true(c.in_producers > 0);
 }
 
 static void flips_after_a_loss_of_power(void **state)
@@ -274,6 +292,7 @@ static int run_at_length(void)
         printf("  in a batch %" PRIu64 ": reported %" PRIu64 ", cut above the watermark %" PRIu64
                "\n",
                c.in_batches, c.reported, c.cut);
+        printf("  in the file of producers %" PRIu64 ": all told\n", c.in_producers);
         printf("  elsewhere %" PRIu64 ": nothing lost\n", c.harmless);
         printf("  wrong events served, or damage not told: %" PRIu64 "%s%s\n", c.violations,
                c.violations ? ": " : "", c.first);

@@ -239,10 +239,10 @@ int history_repeat(struct history *h, struct weir__log *log, uint32_t partition,
     uint8_t *body;
     int rc;
 
-    while (i > 0 &&
-           (h->batches[i - 1].partition != partition ||
-            h->batches[i - 1].producer.id != producer_id ||
-            h->batches[i - 1].fate == HISTORY_REFUSED || h->batches[i - 1].fate == HISTORY_GONE))
+    while (i > 0 && (h->batches[i - 1].partition != partition ||
+                     h->batches[i - 1].producer.id != producer_id ||
+                     h->batches[i - 1].fate == HISTORY_REFUSED ||
+                     (h->batches[i - 1].fate == HISTORY_GONE && !h->may_expire)))
         i--;
     if (i == 0 || h->batches[i - 1].fate != HISTORY_ACKED) return 0;
     b = &h->batches[i - 1];
