@@ -31,8 +31,8 @@
  * bad before the end is damage: these producers are forgotten, which is told.
  *
  * A new generation (producer_tidy.c) gets its head last of all: one without is no file yet, and
- * the next opening removes it. Of several with a head the highest counts. Should the head of the
- * only one be bad, its blocks are read all the same. */
+ * the next opening removes it. Of several with a head the highest counts that has the last append.
+ * Should the head of the only one be bad, its blocks are read all the same. */
 #include "log/producer_file.h"
 
 #include <assert.h>

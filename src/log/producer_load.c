@@ -93,23 +93,11 @@ static int open_generation(struct loading *l, uint64_t generation, uint8_t *bloc
     return rc == 0 ? read_head(l, block, err) : rc;
 }
 
-/* The highest with a good head; without any, the lowest: it is the one that was in use. */
-static int choose_generation(struct loading *l, uint8_t *block, struct weir_error *err)
-{
-    int rc = 0;
-
-    for (int i = 0; rc == 0 && i < l->generation_count; i++) {
-        rc = open_generation(l, l->generations[i], block, err);
-        if (rc == 0 && l->headed) return 0;
-    }
-    return rc;
-}
-
 static void end_bad_range(struct loading *l, uint64_t to)
 {
     uint64_t blocks = to - l->bad_from;
 
-    if (l->bad_from == 0 || blocks == 0) return;
+    if (l->bad_from == 0 || blocks == 0 || !l->fn) return;
     l->bad_blocks += blocks;
     l->fn(l->user, l->name, l->bad_from * BLOCK_BYTES, blocks * BLOCK_BYTES);
     l->bad_from = 0;
@@ -197,6 +185,41 @@ static int take_blocks(struct loading *l, uint8_t *rows, struct weir_error *err)
 
         rc = take_rows(l, rows, i, count, &last, err);
     }
+    return rc;
+}
+
+/* The last append that a file with a good head has. */
+static int see_turn(struct loading *l, uint8_t *rows, uint64_t *out, struct weir_error *err)
+{
+    struct loading look = *l;
+    int rc;
+
+    look.to = NULL;
+    look.fn = NULL;
+    rc = take_blocks(&look, rows, err);
+    *out = look.turn;
+    return rc;
+}
+
+/* The highest with a good head that has the last append wanted, or the latest of all. Without any
+ * good head it is the lowest: that one was in use. */
+static int choose_generation(struct loading *l, uint8_t *rows, struct weir_error *err)
+{
+    uint64_t best = 0, best_turn = 0, turn;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < l->generation_count; i++) {
+        rc = open_generation(l, l->generations[i], rows, err);
+        if (rc != 0 || !l->headed) continue;
+        if (l->generation_count == 1) return 0;
+        rc = see_turn(l, rows, &turn, err);
+        if (rc == 0 && (best == 0 || turn > best_turn)) {
+            best = l->generation;
+            best_turn = turn;
+        }
+        if (rc == 0 && turn >= l->wanted) break;
+    }
+    if (rc == 0 && best && best != l->generation) rc = open_generation(l, best, rows, err);
     return rc;
 }
 

@@ -14,7 +14,8 @@
  *   2  with the lead: what is left, synced; then the head, synced; then the name
  *   3  the old file goes
  *
- * Up to 2 a crash leaves the old one in force, from then on the new one. */
+ * Up to 2 a crash leaves the old one in force, from then on the new one. Should 2 fail and the file
+ * not go away either, it is outlived: an opening takes the one that has the last append. */
 #include <stdlib.h>
 
 #include "log/state.h"
@@ -208,11 +209,6 @@ static int complete(struct weir__log *log, struct weir_error *err)
     rc = t->file->ops->write(t->file, &part, 1, 0, err);
     if (rc == 0) rc = t->file->ops->sync(t->file, err);
     if (rc == 0) rc = log->fs->ops->sync_dir(log->fs, log->dir, err);
-    if (rc == 0) return 0;
-    /* With its head it would count at the next opening, and miss what is appended until then. */
-    if (weir__producer_file_remove(log, t->generation, NULL) != 0 ||
-        log->fs->ops->sync_dir(log->fs, log->dir, NULL) != 0)
-        return weir__wrap(err, WEIR_EFAILED, "taking back a file of producers");
     return rc;
 }
 
@@ -247,7 +243,6 @@ static int finish(struct weir__log *log, bool *out_done, struct weir_error *err)
         if (rc == 0) rc = complete(log, err);
         weir__mutex_lock(&log->lock);
         if (rc == 0) gone = replace(log);
-        if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
     }
     weir__log_give_lead(log);
     if (!gone) return rc;

@@ -1,0 +1,526 @@
+/* producer_file_test.c - what is known of producers when segments roll, expire and are opened
+ * again, when disks fill up and bytes go bad, and of logs of format version 1. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/crc.h"
+#include "log/segment.h"
+#include "support/dice.h"
+#include "support/workload.h"
+
+#define DAY_MS INT64_C(86400000)
+#define BLOCK 4096u
+#define PER_BLOCK 84u
+#define WAIT weir__deadline_ns(20000)
+
+struct bench {
+    struct workload w;
+    char warning[512]; /* the last one */
+    int warnings;
+};
+
+static void hear(enum weir__level level, const char *room, const char *line, void *user)
+{
+    struct bench *b = user;
+
+    (void)room;
+    if (level > WEIR__WARN || !strstr(line, "producers")) return;
+    b->warnings++;
+    snprintf(b->warning, sizeof b->warning, "%s", line);
+}
+
+static int setup(void **state)
+{
+    struct bench *b = test_calloc(1, sizeof *b);
+
+    workload_init(&b->w, 7);
+    b->w.options.logger = (struct weir__logger){hear, b};
+    *state = b;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct bench *b = *state;
+
+    workload_fini(&b->w);
+    test_free(b);
+    return 0;
+}
+
+static void start(struct bench *b)
+{
+    struct weir_error err = {0};
+
+    if (workload_open(&b->w, &err) != 0) fail_msg("%s", err.text);
+}
+
+static void reopen(struct bench *b)
+{
+    assert_int_equal(workload_close(&b->w), 0);
+    start(b);
+}
+
+/* Batch number `turn` of a producer, two events each. */
+static int publish(struct bench *b, uint64_t id, uint32_t turn, struct weir__log_receipt *out)
+{
+    struct weir__log_batch batch = {.partition = (uint32_t)(id % 5),
+                                    .count = 2,
+                                    .producer = {id, 1, turn * 2},
+                                    .body = {{(const uint8_t *)"12345678", 8}}};
+
+    return weir__log_append_wait(b->w.log, &batch, WAIT, out, NULL);
+}
+
+static void put(struct bench *b, uint64_t id, uint32_t turn)
+{
+    struct weir__log_receipt r = {0};
+
+    assert_int_equal(publish(b, id, turn, &r), 0);
+    assert_false(r.duplicate);
+}
+
+/* Whether its batch is known to be there already. Stores it when it is not. */
+static bool known(struct bench *b, uint64_t id, uint32_t turn)
+{
+    struct weir__log_receipt r = {0};
+
+    assert_int_equal(publish(b, id, turn, &r), 0);
+    return r.duplicate;
+}
+
+static bool remembered(struct bench *b, uint64_t id)
+{
+    struct weir__log_producer next;
+
+    return weir__log_producer_state(b->w.log, (uint32_t)(id % 5), id, &next, NULL) == 0;
+}
+
+static struct weir__log_stats stats_of(struct bench *b)
+{
+    struct weir__log_stats s;
+
+    weir__log_stats(b->w.log, &s);
+    return s;
+}
+
+/* A day later the segment is left for the next one. */
+static void roll(struct bench *b)
+{
+    uint64_t before = stats_of(b).segments;
+
+    simclock_pass(&b->w.clock, DAY_MS + 60000);
+    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+    if (b->w.options.retain_ms < 0) assert_int_equal(stats_of(b).segments, before + 1);
+}
+
+static const char *file_of(struct bench *b)
+{
+    const char *path, *found = NULL;
+
+    for (size_t i = 0; (path = simfs_path(b->w.disk, i)) != NULL; i++)
+        if (strstr(path, "/producers-") && (!found || strcmp(path, found) > 0)) found = path;
+    return found;
+}
+
+static int files_of(struct bench *b)
+{
+    const char *path;
+    int count = 0;
+
+    for (size_t i = 0; (path = simfs_path(b->w.disk, i)) != NULL; i++)
+        count += strstr(path, "/producers-") != NULL;
+    return count;
+}
+
+static void expiry_of_all_its_segments_forgets_nobody(void **state)
+{
+    struct bench *b = *state;
+
+    b->w.options.retain_ms = DAY_MS;
+    start(b);
+    for (uint64_t id = 1; id <= 300; id++) put(b, id, 0);
+    for (int day = 0; day < 4; day++) {
+        put(b, 1000 + (uint64_t)day, 0);
+        roll(b);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (uint64_t id = 1; id <= 300; id++) assert_true(known(b, id, 0));
+        for (uint64_t id = 1000; id < 1004; id++) assert_true(known(b, id, 0));
+        if (round == 0) reopen(b);
+        if (round == 1) workload_crash(&b->w, SIMFS_KEEP_NONE, 0);
+    }
+    assert_int_equal(b->warnings, 0);
+    assert_int_equal(stats_of(b).producers, 304);
+    assert_int_equal(stats_of(b).producers_forgotten, 0);
+}
+
+static void without_producers_there_is_no_file(void **state)
+{
+    struct bench *b = *state;
+    struct history_order o = {.bytes = 100, .count = 1};
+
+    start(b);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(history_append_wait(b->w.history, b->w.log, &o), 0);
+        roll(b);
+    }
+    assert_int_equal(files_of(b), 0);
+}
+
+static void too_many_forget_the_silent_one(void **state)
+{
+    struct bench *b = *state;
+
+    b->w.options.producers_max = 100;
+    start(b);
+    for (uint64_t id = 1; id <= 100; id++) put(b, id, 0);
+    put(b, 1, 1);
+    roll(b);
+    put(b, 2, 1);
+    put(b, 101, 0); /* the 3rd has been silent longest */
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(stats_of(b).producers, 100);
+        assert_int_equal(stats_of(b).producers_forgotten, 1);
+        for (uint64_t id = 1; id <= 101; id++) assert_int_equal(remembered(b, id), id != 3);
+        if (round == 0) reopen(b); /* the file has it, but 100 others are newer */
+    }
+    assert_false(known(b, 3, 0));
+}
+
+static void seven_days_are_remembered(void **state)
+{
+    struct bench *b = *state;
+    struct history_order o = {.bytes = 100, .count = 1};
+
+    start(b);
+    put(b, 1, 0);
+    for (int i = 0; i < 7 * 24; i++) {
+        simclock_pass(&b->w.clock, DAY_MS / 24);
+        assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+        assert_int_equal(history_append_wait(b->w.history, b->w.log, &o), 0);
+    }
+    assert_true(remembered(b, 1));
+    reopen(b);
+    assert_true(remembered(b, 1));
+    simclock_pass(&b->w.clock, 2 * 60000);
+    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+    assert_false(remembered(b, 1));
+    assert_int_equal(stats_of(b).producers_forgotten, 1);
+    reopen(b);
+    assert_false(remembered(b, 1)); /* though the file still has it */
+}
+
+/* Several blocks; one bit of each in turn. */
+static void damage_costs_a_block_and_is_told(void **state)
+{
+    struct bench *b = *state;
+    uint64_t size;
+    char path[64];
+
+    b->w.options.producers_tidy_blocks = 1000;
+    start(b);
+    for (uint64_t id = 1; id <= 5 * PER_BLOCK; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    snprintf(path, sizeof path, "%s", file_of(b));
+    size = simfs_size(b->w.disk, path);
+    assert_int_equal(size, 6 * BLOCK);
+    for (uint64_t block = 0; block < 6; block++) {
+        struct simfs *good = simfs_clone(b->w.disk);
+        uint64_t lost = 0;
+
+        simfs_flip(b->w.disk, path, (block * BLOCK + 777) * 8 + 3);
+        b->warnings = 0;
+        start(b);
+        assert_int_equal(stats_of(b).damaged_ranges, 1);
+        assert_int_equal(b->warnings, 1);
+        assert_non_null(strstr(b->warning, "could be stored twice"));
+        for (uint64_t id = 1; id <= 5 * PER_BLOCK; id++) lost += !remembered(b, id);
+        assert_int_equal(lost, block ? PER_BLOCK : 0);
+        /* A new generation is free of it. */
+        assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+        reopen(b);
+        assert_int_equal(stats_of(b).damaged_ranges, 0);
+        assert_int_equal(b->warnings, 1);
+        assert_int_equal(stats_of(b).producers, 5 * PER_BLOCK - lost);
+        assert_int_equal(workload_close(&b->w), 0);
+        simfs_free(b->w.disk);
+        b->w.disk = good;
+    }
+}
+
+/* A block that the disk refuses may be readable tomorrow: it stays. */
+static void unreadable_blocks_are_passed_over(void **state)
+{
+    struct bench *b = *state;
+    struct simfs *good;
+
+    b->w.options.producers_tidy_blocks = 1000;
+    start(b);
+    for (uint64_t id = 1; id <= 5 * PER_BLOCK; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    good = simfs_clone(b->w.disk);
+    simfs_spoil(b->w.disk, file_of(b), 2 * BLOCK + 512, 512);
+    start(b);
+    assert_int_equal(stats_of(b).damaged_ranges, 1);
+    assert_int_equal(stats_of(b).producers, 4 * PER_BLOCK);
+    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+    assert_int_equal(files_of(b), 1);
+    assert_non_null(strstr(file_of(b), "-00000001."));
+    assert_int_equal(workload_close(&b->w), 0);
+    simfs_free(b->w.disk);
+    b->w.disk = good;
+}
+
+static void a_missing_file_is_told(void **state)
+{
+    struct bench *b = *state;
+    struct weir__fs *fs;
+
+    start(b);
+    for (uint64_t id = 1; id <= 10; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    fs = simfs_fs(b->w.disk);
+    assert_int_equal(fs->ops->remove(fs, file_of(b), NULL), 0);
+    start(b);
+    assert_int_equal(b->warnings, 1);
+    assert_int_equal(stats_of(b).damaged_ranges, 1);
+    assert_int_equal(stats_of(b).producers, 0);
+    put(b, 11, 0);
+    roll(b);
+    reopen(b);
+    assert_true(remembered(b, 11));
+    assert_int_equal(b->warnings, 1);
+}
+
+/* Power is lost while a roll appends: what is left of that is no damage. */
+static void an_unfinished_append_is_silent(void **state)
+{
+    struct bench *b = *state;
+
+    b->w.options.producers_tidy_blocks = 1000;
+    start(b);
+    put(b, 1, 0);
+    roll(b);
+    for (uint64_t id = 2; id <= 3 * PER_BLOCK; id++) put(b, id, 0);
+    for (uint64_t call = 1; call < 40; call++) {
+        struct simfs *left;
+
+        simclock_pass(&b->w.clock, DAY_MS + 60000);
+        simfs_stop(b->w.disk, call);
+        if (weir__log_step(b->w.log, NULL) == 0 && weir__log_state(b->w.log, NULL) == 0) break;
+        left = simfs_crash(b->w.disk, SIMFS_KEEP_RANDOM, call * 7919);
+        workload_adopt(&b->w, left);
+        assert_non_null(b->w.log);
+        assert_int_equal(b->warnings, 0);
+        for (uint64_t id = 1; id <= 3 * PER_BLOCK; id++) assert_true(known(b, id, 0));
+    }
+    assert_int_equal(b->warnings, 0);
+    for (uint64_t id = 1; id <= 3 * PER_BLOCK; id++) assert_true(known(b, id, 0));
+}
+
+static void a_full_disk_only_puts_it_off(void **state)
+{
+    struct bench *b = *state;
+    struct weir_error err = {0};
+
+    b->w.options.retain_ms = DAY_MS; /* an eighth of that is one segment's time */
+    start(b);
+    for (uint64_t id = 1; id <= 500; id++) put(b, id, 0);
+    for (uint64_t at = 1; at <= 12; at++) {
+        struct simfs_fault full = {.kinds = SIMFS_OPEN | SIMFS_WRITE | SIMFS_ALLOCATE,
+                                   .at = at,
+                                   .rc = WEIR_ENOSPACE,
+                                   .persistent = true};
+
+        simclock_pass(&b->w.clock, DAY_MS / 8 + 60000);
+        simfs_fail(b->w.disk, &full);
+        weir__log_step(b->w.log, NULL);
+        simfs_fail(b->w.disk, NULL);
+        if (weir__log_state(b->w.log, &err) != 0) fail_msg("call %" PRIu64 ": %s", at, err.text);
+        put(b, 600 + at, 0);
+    }
+    roll(b);
+    reopen(b);
+    for (uint64_t id = 1; id <= 500; id++) assert_true(known(b, id, 0));
+    for (uint64_t at = 1; at <= 12; at++) assert_true(known(b, 600 + at, 0));
+    assert_int_equal(b->warnings, 0);
+}
+
+/* A group for which there was no space never was: whoever was known before is known, also the one
+ * that was forgotten for somebody in it. */
+static void a_group_taken_back_is_forgotten(void **state)
+{
+    struct bench *b = *state;
+    struct simfs_fault full = {.kinds = SIMFS_WRITE, .at = 1, .rc = WEIR_ENOSPACE};
+    struct weir__log_receipt r;
+
+    b->w.options.producers_max = 10;
+    start(b);
+    for (uint64_t id = 1; id <= 10; id++) put(b, id, 0);
+    simfs_fail(b->w.disk, &full);
+    assert_int_equal(publish(b, 11, 0, &r), WEIR_ENOSPACE);
+    simfs_fail(b->w.disk, &full);
+    assert_int_equal(publish(b, 5, 1, &r), WEIR_ENOSPACE);
+    simfs_fail(b->w.disk, NULL);
+    assert_int_equal(stats_of(b).producers_forgotten, 0);
+    assert_false(remembered(b, 11));
+    for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
+    put(b, 5, 1);
+    roll(b);
+    reopen(b);
+    for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, id == 5 ? 1 : 0));
+}
+
+static void old_records_are_tidied_away(void **state)
+{
+    struct bench *b = *state;
+    uint64_t most = 0;
+
+    b->w.options.producers_tidy_blocks = 8;
+    start(b);
+    for (uint32_t turn = 0; turn < 40; turn++) {
+        for (uint64_t id = 1; id <= 200; id++)
+            if (id % 5 == turn % 5) put(b, id, turn / 5);
+        roll(b);
+        assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+        if (simfs_size(b->w.disk, file_of(b)) > most) most = simfs_size(b->w.disk, file_of(b));
+        if (turn % 9 == 8) reopen(b);
+    }
+    assert_in_range(most, 6 * BLOCK, 10 * BLOCK);
+    assert_int_equal(files_of(b), 1);
+    assert_null(strstr(file_of(b), "-00000001."));
+    for (int round = 0; round < 2; round++) {
+        for (uint64_t id = 1; id <= 200; id++) {
+            uint32_t last = 39 - (39 - (uint32_t)(id % 5)) % 5;
+
+            assert_true(known(b, id, last / 5));
+        }
+        reopen(b);
+    }
+    assert_int_equal(b->warnings, 0);
+}
+
+static void answer(void *user, int rc, const struct weir__log_receipt *r,
+                   const struct weir_error *err)
+{
+    (void)user, (void)rc, (void)r, (void)err;
+}
+
+/* A new generation is written while somebody's batch waits for the disk, and that is lost with the
+ * power: what he had published before is known, from the new file. */
+static void tidying_knows_what_is_on_its_way(void **state)
+{
+    struct bench *b = *state;
+    struct weir__log_batch batch = {.partition = 3,
+                                    .count = 2,
+                                    .producer = {3, 1, 2},
+                                    .body = {{(const uint8_t *)"12345678", 8}}};
+    struct simfs_fault no_file = {.kinds = SIMFS_OPEN,
+                                  .at = 2,
+                                  .rc = WEIR_ENOSPACE,
+                                  .persistent = true};
+
+    b->w.options.producers_tidy_blocks = 3;
+    start(b);
+    put(b, 3, 0);
+    roll(b);
+    put(b, 4, 0);
+    roll(b);
+    put(b, 5, 0);
+    simclock_pass(&b->w.clock, DAY_MS + 60000);
+    simfs_fail(b->w.disk, &no_file); /* not now: a roll commits everything before */
+    assert_int_equal(weir__log_step(b->w.log, NULL), WEIR_ENOSPACE);
+    simfs_fail(b->w.disk, NULL);
+    assert_non_null(strstr(file_of(b), "-00000001."));
+    simclock_pass(&b->w.clock, 120000);
+    assert_int_equal(weir__log_append(b->w.log, &batch, 0, answer, NULL, NULL), 0);
+    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+    assert_int_equal(files_of(b), 1);
+    assert_null(strstr(file_of(b), "-00000001."));
+    workload_crash(&b->w, SIMFS_KEEP_NONE, 0);
+    assert_true(known(b, 3, 0));
+    assert_int_equal(b->warnings, 0);
+}
+
+/* ---- format version 1 ---- */
+
+#define OLD 80u /* producers; with the partitions' heads in one block */
+
+/* Makes an empty segment one of version 1, with producers in its heads. */
+static void age_segment(struct simfs *disk, const char *path)
+{
+    uint64_t size = simfs_size(disk, path);
+    uint8_t front[2 * BLOCK];
+
+    assert_int_equal(simfs_peek(disk, path, front, sizeof front, 0), sizeof front);
+    for (uint32_t i = 0; i < OLD; i++) {
+        struct weir__producer p = {.id = 1 + i,
+                                   .partition = (uint16_t)((1 + i) % 5),
+                                   .epoch = 1,
+                                   .next = 2,
+                                   .count = 2,
+                                   .offset = WEIR__LOG_ORIGIN + i,
+                                   .time_ms = INT64_C(1700000000000)};
+
+        weir__producer_encode(&p, 0, front + BLOCK + 5 * WEIR__HEAD_BYTES + 48 * i);
+    }
+    weir__store32(front + 8, 1);
+    weir__store32(front + 68, 5 * WEIR__HEAD_BYTES + 48 * OLD);
+    weir__store32(front + 72, weir__crc32c(0, front + BLOCK, 5 * WEIR__HEAD_BYTES + 48 * OLD));
+    memset(front + 80, 0, 24);
+    weir__store32(front + 4, weir__crc32c(0, front + 8, BLOCK - 8));
+    simfs_poke(disk, path, front, sizeof front, 0);
+    simfs_poke(disk, path, front + BLOCK, BLOCK, size - 2 * BLOCK);
+    simfs_poke(disk, path, front, BLOCK, size - BLOCK);
+}
+
+static void version_1_hands_over_its_producers(void **state)
+{
+    struct bench *b = *state;
+
+    start(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    age_segment(b->w.disk, "log/00000001.seg");
+    for (int round = 0; round < 3; round++) {
+        start(b);
+        assert_int_equal(stats_of(b).producers, OLD + (round > 0));
+        for (uint64_t id = 1; id <= OLD; id++) assert_true(known(b, id, 0));
+        if (round == 0) put(b, 1000, 0); /* the first append is in a segment of version 2 */
+        if (round == 0) assert_int_equal(files_of(b), 1);
+        if (round == 1) roll(b);
+        assert_int_equal(workload_close(&b->w), 0);
+    }
+    assert_int_equal(b->warnings, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(expiry_of_all_its_segments_forgets_nobody),
+        CASE(without_producers_there_is_no_file),
+        CASE(too_many_forget_the_silent_one),
+        CASE(seven_days_are_remembered),
+        CASE(damage_costs_a_block_and_is_told),
+        CASE(unreadable_blocks_are_passed_over),
+        CASE(a_missing_file_is_told),
+        CASE(an_unfinished_append_is_silent),
+        CASE(a_full_disk_only_puts_it_off),
+        CASE(a_group_taken_back_is_forgotten),
+        CASE(old_records_are_tidied_away),
+        CASE(tidying_knows_what_is_on_its_way),
+        CASE(version_1_hands_over_its_producers),
+    };
+
+    return cmocka_run_group_tests_name("producer_file", tests, NULL, NULL);
+}
