@@ -160,17 +160,24 @@ static void expiry_of_all_its_segments_forgets_nobody(void **state)
     assert_int_equal(stats_of(b).producers_forgotten, 0);
 }
 
-static void without_producers_there_is_no_file(void **state)
+static void without_producers_nothing_is_written(void **state)
 {
     struct bench *b = *state;
     struct history_order o = {.bytes = 100, .count = 1};
 
+    b->w.options.producers_tidy_blocks = 1000;
     start(b);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(history_append_wait(b->w.history, b->w.log, &o), 0);
         roll(b);
     }
     assert_int_equal(files_of(b), 0);
+    put(b, 1, 0);
+    roll(b);
+    assert_int_equal(simfs_size(b->w.disk, file_of(b)), 2 * BLOCK);
+    assert_int_equal(history_append_wait(b->w.history, b->w.log, &o), 0);
+    roll(b); /* nobody has published: nothing is written */
+    assert_int_equal(simfs_size(b->w.disk, file_of(b)), 2 * BLOCK);
 }
 
 static void too_many_forget_the_silent_one(void **state)
@@ -508,7 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(expiry_of_all_its_segments_forgets_nobody),
-        CASE(without_producers_there_is_no_file),
+        CASE(without_producers_nothing_is_written),
         CASE(too_many_forget_the_silent_one),
         CASE(seven_days_are_remembered),
         CASE(damage_costs_a_block_and_is_told),
