@@ -45,27 +45,30 @@ static uint32_t hash_of(const struct weir__producers *all, uint32_t partition, u
     return (uint32_t)((h ^ h >> 32) * UINT64_C(0xd6e8feb86659fd93) >> 32);
 }
 
+static uint32_t *bucket(const struct weir__producers *all, uint32_t number)
+{
+    return &all->pages[number / WEIR__PRODUCERS_PAGE]->bucket[number % WEIR__PRODUCERS_PAGE];
+}
+
+/* A bucket that is not there yet has its share in the one of half the mask. */
 static uint32_t *bucket_of(const struct weir__producers *all, uint32_t hash)
 {
-    uint32_t b = hash & (2 * all->low - 1);
+    uint32_t number = hash & all->mask;
 
-    if (b >= all->places) b &= all->low - 1;
-    return &all->pages[b / WEIR__PRODUCERS_PAGE]->bucket[b % WEIR__PRODUCERS_PAGE];
+    return bucket(all, number < all->places ? number : number & all->mask >> 1);
 }
 
 static uint32_t number_of(const struct weir__producers *all, uint32_t partition, uint64_t id)
 {
+    const struct weir__producer_place *at;
     uint32_t n;
 
-    if (all->count == 0) return 0;
-    n = *bucket_of(all, hash_of(all, partition, id));
-    while (n) {
-        const struct weir__producer_place *at = place(all, n);
-
-        if (at->p.id == id && at->p.partition == partition) return n;
-        n = at->chain;
+    if (all->places == 0) return 0;
+    for (n = *bucket_of(all, hash_of(all, partition, id)); n; n = at->chain) {
+        at = place(all, n);
+        if (at->p.id == id && at->p.partition == partition) break;
     }
-    return 0;
+    return n;
 }
 
 struct weir__producer *weir__producers_find(const struct weir__producers *all, uint32_t partition,
@@ -151,15 +154,12 @@ static void add_bucket(struct weir__producers *all)
     uint32_t number = all->places++, keep = 0, move = 0, next;
     uint32_t *from;
 
-    if (number == 0) all->low = 1;
-    if (number == 2 * all->low) all->low = number;
+    if (number > all->mask) all->mask = 2 * all->mask + 1;
     if (number > 0) {
-        uint32_t first = number - all->low;
-
-        from = &all->pages[first / WEIR__PRODUCERS_PAGE]->bucket[first % WEIR__PRODUCERS_PAGE];
+        from = bucket(all, number & all->mask >> 1);
         for (uint32_t n = *from; n; n = next) {
             struct weir__producer_place *at = place(all, n);
-            bool moves = (hash_of(all, at->p.partition, at->p.id) & (2 * all->low - 1)) == number;
+            bool moves = (hash_of(all, at->p.partition, at->p.id) & all->mask) == number;
 
             next = at->chain;
             at->chain = moves ? move : keep;
@@ -167,7 +167,7 @@ static void add_bucket(struct weir__producers *all)
         }
         *from = keep;
     }
-    all->pages[number / WEIR__PRODUCERS_PAGE]->bucket[number % WEIR__PRODUCERS_PAGE] = move;
+    *bucket(all, number) = move;
 }
 
 /* A place that is in no bucket and in no order. 0: out of memory. */
@@ -189,12 +189,12 @@ static void enter(struct weir__producers *all, uint32_t number, const struct wei
                   bool dirty)
 {
     struct weir__producer_place *at = place(all, number);
-    uint32_t *bucket = bucket_of(all, hash_of(all, p->partition, p->id));
+    uint32_t *first = bucket_of(all, hash_of(all, p->partition, p->id));
 
     at->p = *p;
     at->dirty = dirty;
-    at->chain = *bucket;
-    *bucket = number;
+    at->chain = *first;
+    *first = number;
     all->count++;
 }
 
@@ -212,10 +212,8 @@ static void drop(struct weir__producers *all, uint32_t number)
     all->count--;
 }
 
-void weir__producers_forget(struct weir__producers *all, int64_t keep_ms, uint32_t most)
+void weir__producers_forget(struct weir__producers *all, uint32_t now, uint32_t most)
 {
-    uint32_t now = weir__producer_minutes(keep_ms);
-
     for (; most > 0 && all->oldest; most--) {
         uint32_t used = place(all, all->oldest)->p.used;
 
@@ -244,32 +242,30 @@ static uint32_t add(struct weir__producers *all, const struct weir__producer *p,
     return number;
 }
 
-struct weir__producer *weir__producers_use(struct weir__producers *all,
-                                           struct weir__producer *known, uint32_t partition,
-                                           uint64_t id, int64_t keep_ms,
-                                           struct weir__producer *out_before)
+struct weir__producer *weir__producers_add(struct weir__producers *all, uint32_t partition,
+                                           uint64_t id, uint32_t now,
+                                           struct weir__producer *out_evicted)
 {
+    struct weir__producer p = {.id = id, .partition = (uint16_t)partition, .used = now};
     uint32_t number;
+
+    weir__producers_forget(all, now, FORGET_AT_ONCE);
+    number = add(all, &p, true, out_evicted);
+    return number ? &place(all, number)->p : NULL;
+}
+
+void weir__producers_touch(struct weir__producers *all, struct weir__producer *known, uint32_t now)
+{
     struct weir__producer_place *at = (struct weir__producer_place *)known;
 
-    if (at) {
-        *out_before = *known;
-        if (at->newer) {
-            number = place(all, at->newer)->older;
-            unlink_place(all, number);
-            link_newest(all, number);
-        }
-    } else {
-        struct weir__producer p = {.id = id, .partition = (uint16_t)partition};
-
-        weir__producers_forget(all, keep_ms, FORGET_AT_ONCE);
-        number = add(all, &p, true, out_before);
-        if (number == 0) return NULL;
-        at = place(all, number);
-    }
-    at->p.used = weir__producer_minutes(keep_ms);
+    known->used = now;
     at->dirty = true;
-    return &at->p;
+    if (at->newer) {
+        uint32_t number = place(all, at->newer)->older;
+
+        unlink_place(all, number);
+        link_newest(all, number);
+    }
 }
 
 void weir__producers_undo(struct weir__producers *all, uint32_t partition, uint64_t id,

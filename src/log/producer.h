@@ -5,7 +5,8 @@
  * Finding, using and forgetting one takes the same time however many are known, and memory grows
  * with them: 68 bytes each, in pages that never move.
  *
- * The order of last use also says who has published since the file of producers (producer_file.c)
+ * The order of last use is one to the minute: somebody who publishes all the time is not moved for
+ * every batch. It also says who has published since the file of producers (producer_file.c)
  * was last written: those are `dirty`, and they are the newest of the order. */
 #ifndef WEIR_LOG_PRODUCER_H
 #define WEIR_LOG_PRODUCER_H
@@ -50,7 +51,7 @@ struct weir__producers {
     uint32_t page_count, page_cap;
     uint32_t count;
     uint32_t places; /* ever made; there are as many buckets */
-    uint32_t low;    /* the largest power of two that is not above it */
+    uint32_t mask;   /* of the hash: the smallest of all ones that is not below their last number */
     uint32_t free;   /* the first free place */
     uint32_t newest, oldest;
     uint32_t cursor; /* of somebody who walks from the oldest to the newest */
@@ -67,6 +68,11 @@ static inline struct weir__producer_place *weir__producers_place(const struct we
     return &all->pages[number / WEIR__PRODUCERS_PAGE]->at[number % WEIR__PRODUCERS_PAGE];
 }
 
+static inline uint32_t weir__producer_minutes(int64_t keep_ms)
+{
+    return (uint32_t)((uint64_t)keep_ms / 60000);
+}
+
 /* An empty table; nothing is allocated. */
 void weir__producers_init(struct weir__producers *, uint32_t max, uint64_t seed);
 void weir__producers_fini(struct weir__producers *);
@@ -75,13 +81,28 @@ void weir__producers_fini(struct weir__producers *);
 struct weir__producer *weir__producers_find(const struct weir__producers *, uint32_t partition,
                                             uint64_t id);
 
+/* Both are for weir__producers_use. */
+struct weir__producer *weir__producers_add(struct weir__producers *, uint32_t partition,
+                                           uint64_t id, uint32_t now,
+                                           struct weir__producer *out_evicted);
+void weir__producers_touch(struct weir__producers *, struct weir__producer *, uint32_t now);
+
 /* Somebody publishes now: known is what find gave. Returns where the caller writes what is known
  * from now on; `used` is set already. *out_before is what has to be known again should the batch be
  * taken back: what was known, or the one that was forgotten for this one, or nobody. NULL: out of
  * memory. */
-struct weir__producer *weir__producers_use(struct weir__producers *, struct weir__producer *known,
-                                           uint32_t partition, uint64_t id, int64_t keep_ms,
-                                           struct weir__producer *out_before);
+static inline struct weir__producer *
+weir__producers_use(struct weir__producers *all, struct weir__producer *known, uint32_t partition,
+                    uint64_t id, int64_t keep_ms, struct weir__producer *out_before)
+{
+    uint32_t now = weir__producer_minutes(keep_ms);
+
+    if (!known) return weir__producers_add(all, partition, id, now, out_before);
+    *out_before = *known;
+    if (known->used != now || !((struct weir__producer_place *)known)->dirty)
+        weir__producers_touch(all, known, now);
+    return known;
+}
 
 /* Takes that back; the last use first. */
 void weir__producers_undo(struct weir__producers *, uint32_t partition, uint64_t id,
@@ -96,7 +117,7 @@ bool weir__producers_learn_batch(struct weir__producers *, const struct weir__ba
                                  int64_t keep_ms);
 
 /* Forgets those that were silent for too long, at most so many of them. */
-void weir__producers_forget(struct weir__producers *, int64_t keep_ms, uint32_t most);
+void weir__producers_forget(struct weir__producers *, uint32_t now, uint32_t most);
 
 /* Forgets whatever is said to lie at this offset or behind it: the log ends there. */
 void weir__producers_cut(struct weir__producers *, uint64_t offset);
@@ -109,11 +130,6 @@ void weir__producers_clean(struct weir__producers *);
  * the last batch once more; else WEIR_EFENCED or WEIR_ESEQUENCE with text. */
 int weir__producer_check(const struct weir__producer *, const struct weir__log_producer *,
                          uint32_t count, bool *out_duplicate, struct weir_error *);
-
-static inline uint32_t weir__producer_minutes(int64_t keep_ms)
-{
-    return (uint32_t)((uint64_t)keep_ms / 60000);
-}
 
 /* minutes: the time of writing, from which the age is told. */
 void weir__producer_encode(const struct weir__producer *, uint32_t minutes, uint8_t *to);

@@ -291,8 +291,10 @@ static int go_on(struct weir__log *log, struct weir_error *err)
 
 static void forget_old(struct weir__log *log)
 {
-    weir__producers_forget(&log->producers, weir__log_keep_ms(log), FORGET_PER_LOOK);
-    weir__producers_forget(&log->begun, weir__log_keep_ms(log), FORGET_PER_LOOK);
+    uint32_t now = weir__producer_minutes(weir__log_keep_ms(log));
+
+    weir__producers_forget(&log->producers, now, FORGET_PER_LOOK);
+    weir__producers_forget(&log->begun, now, FORGET_PER_LOOK);
 }
 
 int weir__producer_file_tidy(struct weir__log *log, struct weir_error *err)

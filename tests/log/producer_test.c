@@ -19,6 +19,7 @@
 /* The same in an array, the oldest first. */
 struct model {
     struct weir__producer at[MODEL_MAX];
+    bool dirty[MODEL_MAX];
     uint32_t count, max;
     uint64_t forgotten;
 };
@@ -42,16 +43,22 @@ static void model_remove(struct model *m, int i)
 {
     m->count--;
     memmove(m->at + i, m->at + i + 1, (m->count - (uint32_t)i) * sizeof m->at[0]);
+    memmove(m->dirty + i, m->dirty + i + 1, (m->count - (uint32_t)i) * sizeof m->dirty[0]);
 }
 
-static void model_use(struct model *m, const struct weir__producer *p, bool aged)
+/* uses: it publishes; otherwise it is learned. */
+static void model_use(struct model *m, const struct weir__producer *p, bool uses)
 {
     int i = model_find(m, p->partition, p->id);
 
+    if (i >= 0 && uses && m->dirty[i] && m->at[i].used == p->used) { /* stays where it is */
+        m->at[i] = *p;
+        return;
+    }
     if (i >= 0) {
         model_remove(m, i);
     } else {
-        for (int k = 0; aged && k < 2 && m->count && p->used - m->at[0].used > 7 * 24 * 60; k++) {
+        for (int k = 0; uses && k < 2 && m->count && p->used - m->at[0].used > 7 * 24 * 60; k++) {
             model_remove(m, 0);
             m->forgotten++;
         }
@@ -60,6 +67,7 @@ static void model_use(struct model *m, const struct weir__producer *p, bool aged
             m->forgotten++;
         }
     }
+    m->dirty[m->count] = uses;
     m->at[m->count++] = *p;
 }
 
@@ -133,6 +141,7 @@ static void use_and_undo(struct pair *t)
             return;
         }
         assert_memory_equal(p, &was.at[i], sizeof *p);
+        t->model.dirty[t->model.count] = weir__producers_place(&t->all, n)->dirty;
         t->model.at[t->model.count++] = *p;
     }
 }
@@ -224,9 +233,9 @@ static void a_million_and_one(void **state)
     if (PACE > 1) skip();
     weir__producers_init(&all, WEIR__PRODUCERS_MAX, 42);
     for (uint64_t id = 1; id <= WEIR__PRODUCERS_MAX; id++) put(&all, id, 0);
-    put(&all, 1, 0); /* no longer the one that was silent longest */
+    put(&all, 1, MINUTE_MS); /* no longer the one that was silent longest */
     assert_int_equal(all.forgotten, 0);
-    put(&all, WEIR__PRODUCERS_MAX + 1, 0);
+    put(&all, WEIR__PRODUCERS_MAX + 1, MINUTE_MS);
     assert_int_equal(all.count, 1000000);
     assert_int_equal(all.forgotten, 1);
     assert_null(weir__producers_find(&all, 0, 2));
@@ -245,9 +254,9 @@ static void silent_for_seven_days(void **state)
     put(&all, 1, 0);
     put(&all, 2, MINUTE_MS);
     put(&all, 3, AGE_MS); /* 7 days later: both are known */
-    weir__producers_forget(&all, AGE_MS + MINUTE_MS - 1, 100);
+    weir__producers_forget(&all, weir__producer_minutes(AGE_MS + MINUTE_MS - 1), 100);
     assert_int_equal(all.count, 3);
-    weir__producers_forget(&all, AGE_MS + MINUTE_MS, 100);
+    weir__producers_forget(&all, weir__producer_minutes(AGE_MS + MINUTE_MS), 100);
     assert_null(weir__producers_find(&all, 0, 1));
     assert_non_null(weir__producers_find(&all, 0, 2));
     put(&all, 4, AGE_MS + 2 * MINUTE_MS); /* who comes makes the old go, too */
@@ -272,10 +281,10 @@ static void the_dirty_are_the_newest(void **state)
     put(&all, 4, 0);
     put(&all, 10, 0);
     put(&all, 2, 0);
-    put(&all, 4, 0);
+    put(&all, 4, 0); /* in the same minute: stays */
     first = weir__producers_dirty(&all, &count);
     assert_int_equal(count, 3);
-    assert_int_equal(weir__producers_place(&all, first)->p.id, 10);
+    assert_int_equal(weir__producers_place(&all, first)->p.id, 4);
     weir__producers_fini(&all);
 }
 
