@@ -33,7 +33,11 @@ struct weir_producer_options {
                     programs do that sort events by weir_partition_of_key themselves */
     uint32_t partition;
 
-    /* A batch that is sent again because its outcome was unknown is stored once. Needs `pinned`. */
+    /* A batch that is sent again because its outcome was unknown is stored once. Needs `pinned`. The
+     * hub remembers the last batch of each producer for seven days at least, also when the events
+     * have expired, and of a million of them: when there are more, the one that was silent longest
+     * is forgotten (producers_forgotten of weir_hub_stats), and a repeat of its last batch would be
+     * stored again. */
     bool idempotent;
     uint16_t epoch; /* a higher one of the same id shuts out the lower: WEIR_EFENCED for that */
     uint64_t id;    /* 0: a new one; else who we were before, to go on where the hub is */

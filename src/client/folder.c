@@ -63,6 +63,8 @@ static int hub_stats(struct weir__backend *b, const char *name, struct weir_hub_
         .begin_time_ms = s.log.begin_time_ms,
         .next_expiry_bytes = s.log.next_expiry_bytes,
         .next_expiry_ms = s.log.next_expiry_ms,
+        .producers = s.log.producers,
+        .producers_forgotten = s.log.producers_forgotten,
     };
     return 0;
 }

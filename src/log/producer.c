@@ -198,13 +198,22 @@ static void enter(struct weir__producers *all, uint32_t number, const struct wei
     all->count++;
 }
 
-static void drop(struct weir__producers *all, uint32_t number)
+/* Out of its bucket, whose first place is returned. */
+static uint32_t *unchain(struct weir__producers *all, uint32_t number)
 {
-    struct weir__producer_place *at = place(all, number);
-    uint32_t *link = bucket_of(all, hash_of(all, at->p.partition, at->p.id));
+    const struct weir__producer_place *at = place(all, number);
+    uint32_t *first = bucket_of(all, hash_of(all, at->p.partition, at->p.id)), *link = first;
 
     while (*link != number) link = &place(all, *link)->chain;
     *link = at->chain;
+    return first;
+}
+
+static void drop(struct weir__producers *all, uint32_t number)
+{
+    struct weir__producer_place *at = place(all, number);
+
+    unchain(all, number);
     unlink_place(all, number);
     at->p.id = 0;
     at->chain = all->free;
@@ -262,7 +271,10 @@ void weir__producers_touch(struct weir__producers *all, struct weir__producer *k
     at->dirty = true;
     if (at->newer) {
         uint32_t number = place(all, at->newer)->older;
+        uint32_t *first = unchain(all, number); /* to its front: the busy are found first */
 
+        at->chain = *first;
+        *first = number;
         unlink_place(all, number);
         link_newest(all, number);
     }

@@ -81,6 +81,11 @@ static const struct family {
     {"weir_hub_reads_memory_total", "counter", "Reads served from memory.",
      AT(stats.log.tail_reads)},
     {"weir_hub_reads_disk_total", "counter", "Reads served from files.", AT(stats.log.disk_reads)},
+    {"weir_hub_producers", "gauge", "Idempotent producers that are remembered, per partition.",
+     AT(stats.log.producers)},
+    {"weir_hub_producers_forgotten_total", "counter",
+     "Those forgotten because they were too many or silent for too long.",
+     AT(stats.log.producers_forgotten)},
     {"weir_hub_damaged_ranges", "gauge", "Ranges of events that cannot be served.",
      AT(stats.log.damaged_ranges)},
 };

@@ -1,10 +1,13 @@
 /* many_producers.c - measures a hub that remembers a million idempotent producers: memory and time
  * to open, and the rate of batches beside a hub that remembers none.
  *
- *   many_producers FOLDER COUNT   prints one ROW line */
+ * Judged by the processor's time, which a busy machine does not change much.
+ *
+ *   many_producers FOLDER COUNT   prints its ROWs */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/thread.h"
@@ -76,15 +79,30 @@ static void flush(struct weir__log *log)
     if (weir__log_flush(log, INT64_MAX, &err) != 0) die("flushing", &err);
 }
 
-/* Batches per second of one round. */
-static double run_round(struct weir__log *log, uint32_t round)
+static double processor_s(void)
 {
-    int64_t began = weir__mono_ns();
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct rate {
+    double wall, processor; /* batches per second of it, in the best round */
+};
+
+static void run_round(struct weir__log *log, uint32_t round, struct rate *best)
+{
+    double began = (double)weir__mono_ns() / 1e9, began_processor = processor_s();
+    double wall, processor;
 
     for (uint32_t i = 0; i < BATCHES; i++)
         append(log, 1 + i % LOUD, round * (BATCHES / LOUD) + i / LOUD);
     flush(log);
-    return BATCHES / ((double)(weir__mono_ns() - began) / 1e9);
+    wall = BATCHES / ((double)weir__mono_ns() / 1e9 - began);
+    processor = BATCHES / (processor_s() - began_processor);
+    if (wall > best->wall) best->wall = wall;
+    if (processor > best->processor) best->processor = processor;
 }
 
 /* How many of the quiet ones' batches, sent once more, are taken for what they are. */
@@ -109,8 +127,8 @@ int main(int argc, char **argv)
     uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : 0, before, during, opened;
     char few_dir[4000], many_dir[4000];
     struct weir__log *few, *many;
-    double few_best = 0, many_best = 0, rate;
-    int64_t began, open_ns;
+    struct rate none = {0}, known = {0}, unused = {0};
+    int64_t began, open_ns, open_few_ns;
     uint32_t duplicates;
 
     if (count <= LOUD) return 2;
@@ -118,18 +136,22 @@ int main(int argc, char **argv)
     snprintf(many_dir, sizeof many_dir, "%s/many", argv[1]);
     few = open_log(few_dir, 1, true);
     many = open_log(many_dir, 2, true);
-    run_round(few, 0); /* both have their buffers now */
-    run_round(many, 0);
+    run_round(few, 0, &unused); /* both have their buffers now */
+    run_round(many, 0, &unused);
     before = resident_kib();
     for (uint64_t id = LOUD + 1; id <= count; id++) append(many, id, 0);
     flush(many);
     during = resident_kib() - before;
     for (uint32_t round = 1; round <= ROUNDS; round++) {
-        if ((rate = run_round(few, round)) > few_best) few_best = rate;
-        if ((rate = run_round(many, round)) > many_best) many_best = rate;
+        run_round(few, round, &none);
+        run_round(many, round, &known);
     }
     weir__log_close(few, NULL);
     weir__log_close(many, NULL);
+    began = weir__mono_ns();
+    few = open_log(few_dir, 1, false);
+    open_few_ns = weir__mono_ns() - began;
+    weir__log_close(few, NULL);
     before = resident_kib();
     began = weir__mono_ns();
     many = open_log(many_dir, 2, false);
@@ -137,10 +159,13 @@ int main(int argc, char **argv)
     opened = resident_kib();
     duplicates = repeat_some(many, count);
     weir__log_close(many, NULL);
-    printf("ROW producers known=%" PRIu64 " memory_mib=%.1f open_ms=%.0f open_mib=%.1f "
-           "rate_none=%.0f rate_known=%.0f ratio=%.3f repeated=%u duplicates=%u\n",
-           count, (double)during / 1024, (double)open_ns / 1e6,
-           opened > before ? (double)(opened - before) / 1024 : 0, few_best, many_best,
-           many_best / few_best, ASKED, duplicates);
-    return duplicates == ASKED && many_best >= 0.9 * few_best ? 0 : 1;
+    printf("ROW producers known=%" PRIu64 " memory_mib=%.1f open_ms=%.0f open_none_ms=%.0f "
+           "open_mib=%.1f repeated=%u duplicates=%u\n",
+           count, (double)during / 1024, (double)open_ns / 1e6, (double)open_few_ns / 1e6,
+           opened > before ? (double)(opened - before) / 1024 : 0, ASKED, duplicates);
+    printf("ROW producers-rate known=%" PRIu64 " batches_s=%.0f none_batches_s=%.0f ratio=%.2f "
+           "per_processor_s=%.0f none_per_processor_s=%.0f ratio=%.2f\n",
+           count, known.wall, none.wall, known.wall / none.wall, known.processor, none.processor,
+           known.processor / none.processor);
+    return duplicates == ASKED && known.processor >= 0.9 * none.processor ? 0 : 1;
 }
