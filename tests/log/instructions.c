@@ -1,4 +1,4 @@
-/* instructions.c - what the log does for one event, to be counted by callgrind: tests/show/23 runs it.
+/* instructions.c - what the log does for one event, to be counted by callgrind (no test runs it).
  *
  *   instructions batch|single|read|threads EVENTS
  *
