@@ -141,6 +141,31 @@ static void an_old_catalogue_deletes_no_events(void **state)
     }
 }
 
+/* Under a catalogue that may be old nothing goes at all, not even what was never used and what is
+ * recorded as deleted; the next opening sees to it. */
+static void nothing_goes_when_the_catalogue_may_be_old(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_REMOVE, .at = 1, .rc = WEIR_EIO, .persistent = true};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "deleted", 1), 0);
+    publish_to("deleted", "gone");
+    simfs_fail(w.disk, &fault);
+    assert_int_equal(weir__namespace_hub_delete(w.ns, "deleted", &w.err), 0);
+    simfs_fail(w.disk, NULL);
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    assert_int_equal(world_close(&w), 0);
+    simfs_put(w.disk, WORLD_DIR "/hub-0000000000000007/00000001.seg", "", 0);
+    simfs_flip(w.disk, WORLD_DIR "/catalog.0", 8 * 17); /* its age is not known */
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(w.errors, 1);
+    assert_int_equal(orphans().count, 0);
+    assert_true(has_folder(1) && has_folder(2) && has_folder(7));
+    reopen(); /* both copies are good now */
+    assert_true(!has_folder(1) && has_folder(2) && !has_folder(7));
+    assert_int_equal(w.errors, 1);
+}
+
 static void an_orphan_is_adopted(void **state)
 {
     struct weir__catalog_hub row;
@@ -247,9 +272,13 @@ static void deleted_ids_are_forgotten(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_old_catalogue_deletes_no_events), TEST(an_orphan_is_adopted),
-        TEST(an_unreadable_orphan_is_kept),       TEST(a_folder_of_another_hub_is_not_adopted),
-        TEST(a_recorded_deletion_is_finished),    TEST(deleted_ids_are_forgotten),
+        TEST(an_old_catalogue_deletes_no_events),
+        TEST(nothing_goes_when_the_catalogue_may_be_old),
+        TEST(an_orphan_is_adopted),
+        TEST(an_unreadable_orphan_is_kept),
+        TEST(a_folder_of_another_hub_is_not_adopted),
+        TEST(a_recorded_deletion_is_finished),
+        TEST(deleted_ids_are_forgotten),
     };
 
     return cmocka_run_group_tests_name("orphan", tests, NULL, NULL);

@@ -140,6 +140,11 @@ static void strange_files_count_as_used(void **state)
     (void)state;
     simfs_put(disk, DIR_NAME "/00000001.seg", "", 0);
     assert_false(peek(disk).used);
+    simfs_put(disk, CONTROL, "", 0);
+    assert_false(peek(disk).used);
+    simfs_put(disk, CONTROL, "garbage", 7); /* no creation leaves that */
+    assert_true(peek(disk).used);
+    simfs_put(disk, CONTROL, "", 0);
     simfs_put(disk, DIR_NAME "/notes", "", 0);
     assert_true(peek(disk).used);
     assert_int_equal(weir__log_peek(simfs_fs(disk), "none", &(struct weir__log_peek){0}, NULL),
