@@ -44,12 +44,10 @@ static struct weir__catalog_hub *add_hub(struct weir__catalog *c)
 static void add_group(struct weir__catalog_hub *hub, size_t bytes)
 {
     char name[WEIR__GROUP_NAME_MAX + 1];
-    size_t len = bytes - 2;
 
-    assert_true(len >= 8 && len <= WEIR__GROUP_NAME_MAX);
-    memset(name, 'x', sizeof name);
-    name[snprintf(name, sizeof name, "%u", hub->group_count)] = 'x';
-    name[len] = '\0';
+    assert_int_equal(snprintf(name, sizeof name, "%ux%0*d", hub->group_count % 1000 + 1000,
+                              (int)bytes - 2 - 5, 0),
+                     bytes - 2);
     assert_int_equal(weir__catalog_add_group(hub, name, &err), 0);
 }
 
