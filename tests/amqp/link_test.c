@@ -186,6 +186,35 @@ static void channels_and_handles_need_not_agree(void **state)
     peer_fini(&p);
 }
 
+/* The longest name, and one byte more: theirs, and ours. */
+static void a_name_has_its_longest(void **state)
+{
+    static char name[WEIR__AMQP_NAME_MAX + 1], attach[3 * WEIR__AMQP_NAME_MAX];
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_RECEIVER};
+    struct manners m = {.trusted = true};
+
+    (void)state;
+    memset(name, 'n', sizeof name);
+    for (uint32_t len = WEIR__AMQP_NAME_MAX; len <= WEIR__AMQP_NAME_MAX + 1; len++) {
+        struct weir__amqp_composite c;
+        struct weir__amqp_link *ours;
+        bool good = len == WEIR__AMQP_NAME_MAX;
+        snprintf(attach, sizeof attach,
+                 "00 53 12 d0 %08x 00000007 b1 %08x '%.*st' 43 42 40 40 00 53 28 45 00 53 29 45",
+                 4 + 5 + len + 12, len, (int)len - 1, name);
+        peer_open(&p, &(struct weir__amqp_options){0}, &m);
+        t.name = weir__bytes_of(name, len);
+        assert_int_equal(weir__amqp_attach(p.side.told[1].session, &t, &ours, NULL),
+                         good ? 0 : WEIR_ETOOBIG);
+        peer_listen(&p);
+        if (good) peer_hear(&p, WEIR__AMQP_ATTACH);
+        peer_say(&p, 0, attach);
+        c = peer_hear(&p, good ? WEIR__AMQP_ATTACH : WEIR__AMQP_END);
+        if (!good) assert_condition(&c.end.error, WEIR__AMQP_COND_LIMIT);
+        peer_fini(&p);
+    }
+}
+
 /* Everything that was begun ends, in order, when the road is lost. */
 static void all_ends_when_the_road_is_lost(void **state)
 {
@@ -217,6 +246,7 @@ int main(void)
         cmocka_unit_test(an_attach_may_be_taken_back),
         cmocka_unit_test(a_refusal_may_come_late),
         cmocka_unit_test(channels_and_handles_need_not_agree),
+        cmocka_unit_test(a_name_has_its_longest),
         cmocka_unit_test(all_ends_when_the_road_is_lost),
     };
 

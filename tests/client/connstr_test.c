@@ -119,6 +119,46 @@ static void bad_ones_say_what_is_wrong(void **state)
     }
 }
 
+/* "front", `count` times a letter, "back"; parsed. */
+static int parse_long(const char *front, size_t count, const char *back)
+{
+    static char text[2 * WEIR__CONNSTR_BYTES_MAX];
+    size_t len = strlen(front);
+
+    assert_true(len + count + strlen(back) < sizeof text);
+    memcpy(text, front, len);
+    memset(text + len, 'x', count);
+    strcpy(text + len + count, back);
+    return weir__connstr_parse(&c, text, &err);
+}
+
+/* Each part is taken as long as it may be, and not one byte longer. */
+static void each_part_has_its_longest(void **state)
+{
+    static const char rest[] = ";Endpoint=sb://h;" RULE;
+    static const struct {
+        const char *front, *back, *named;
+        size_t max;
+    } cases[] = {
+        {"Endpoint=sb://", ";" RULE, "Endpoint", WEIR__CONNSTR_HOST_MAX},
+        {"Endpoint=sb://h;SharedAccessKey=k;SharedAccessKeyName=", "", "SharedAccessKeyName", 256},
+        {"Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessKey=", "", "SharedAccessKey",
+         WEIR__CONNSTR_KEY_MAX},
+        {"Endpoint=sb://h;SharedAccessSignature=SharedAccessSignature ", "",
+         "SharedAccessSignature", WEIR__ACCESS_TOKEN_MAX - 22},
+        {"EntityPath=", rest, "EntityPath", 256},
+        {"Later=", rest, "8192 bytes", WEIR__CONNSTR_BYTES_MAX - 6 - (sizeof rest - 1)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (parse_long(cases[i].front, cases[i].max, cases[i].back) != 0)
+            fail_msg("%zu: %s", i, err.text);
+        assert_int_equal(parse_long(cases[i].front, cases[i].max + 1, cases[i].back), WEIR_EINVAL);
+        if (!strstr(err.text, cases[i].named)) fail_msg("%zu: %s", i, err.text);
+    }
+}
+
 static void folders_are_not_taken_for_one(void **state)
 {
     (void)state;
@@ -149,6 +189,7 @@ int main(void)
         cmocka_unit_test(good_ones_are_taken_apart),
         cmocka_unit_test(a_signature_stands_for_a_key),
         cmocka_unit_test(bad_ones_say_what_is_wrong),
+        cmocka_unit_test(each_part_has_its_longest),
         cmocka_unit_test(folders_are_not_taken_for_one),
         cmocka_unit_test(opening_says_the_same),
     };

@@ -15,7 +15,8 @@
 
 #define CONTRACT_EVENT_TESTS                                                                       \
     CONTRACT_TEST(events_come_back_as_they_were), CONTRACT_TEST(events_say_where_they_lie),        \
-        CONTRACT_TEST(what_is_absent_stays_absent), CONTRACT_TEST(malformed_events_are_refused)
+        CONTRACT_TEST(what_is_absent_stays_absent), CONTRACT_TEST(malformed_events_are_refused),   \
+        CONTRACT_TEST(as_many_properties_as_there_may_be)
 
 #define CONTRACT_PRODUCER_TESTS                                                                    \
     CONTRACT_TEST(a_batch_is_one_piece), CONTRACT_TEST(keys_choose_the_partition),                 \

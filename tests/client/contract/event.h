@@ -201,4 +201,31 @@ static void malformed_events_are_refused(void **state)
     close_producer(p);
 }
 
+#define PROPERTIES_MAX 4096u /* of one event */
+
+static void as_many_properties_as_there_may_be(void **state)
+{
+    static struct weir_property many[PROPERTIES_MAX + 1];
+    static char names[PROPERTIES_MAX + 1][8];
+    struct weir_event e = {.properties = many, .property_count = PROPERTIES_MAX}, got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(*state, 1);
+    for (uint32_t i = 0; i <= PROPERTIES_MAX; i++) {
+        snprintf(names[i], sizeof names[i], "%u", i);
+        many[i] = (struct weir_property){weir_text(names[i]), weir_value_int(i)};
+    }
+    p = open_producer(*state);
+    assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+    e.property_count++;
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ETOOBIG);
+    r = open_receiver(*state, 0);
+    got = receive_one(r);
+    assert_int_equal(got.property_count, PROPERTIES_MAX);
+    assert_text(got.properties[PROPERTIES_MAX - 1].name, "4095");
+    weir_receiver_close(r);
+    close_producer(p);
+}
+
 #endif

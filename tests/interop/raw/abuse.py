@@ -109,6 +109,22 @@ class Abuse(unittest.TestCase):
                       b"Content-Length: 99999999999\r\n\r\n")
             self.assertTrue(read_all(s).startswith(b"HTTP/1.1 4"))
 
+    def test_a_body_has_its_longest(self):
+        """With its length told, and in chunks; what is within the limit is read and judged."""
+        head = (b"POST /eh1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: "
+                + token("sb://localhost/eh1").encode() + b"\r\n")
+        refusal = b"A body has at most 2097152 bytes."
+        for size, refused in ((2 << 20, False), ((2 << 20) + 1, True)):
+            body = b"x" * size
+            for rest in (b"Content-Length: %d\r\n\r\n" % size + body,
+                         b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % size + body
+                         + b"\r\n0\r\n\r\n"):
+                with dial(self.server.http) as s:
+                    pour(s, head + rest)
+                    answer = read_all(s)
+                self.assertTrue(answer.startswith(b"HTTP/1.1 413 "), answer[:200])
+                self.assertEqual(refusal in answer, refused, answer)
+
     def test_bodies_that_are_never_finished(self):
         """All of them together have a limit; who is beyond it learns when to come again."""
         head = (b"POST /eh1/messages HTTP/1.1\r\nHost: a\r\nAuthorization: "
