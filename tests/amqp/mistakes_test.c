@@ -114,6 +114,37 @@ static void each_mistake_has_its_answer(void **state)
     }
 }
 
+static void a_begin_answers_somebody(void **state)
+{
+    struct manners manners = {0};
+    struct weir__amqp_composite c;
+    static struct peer p;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_say(&p, 1, "11: 60 0009 43 43 43"); /* a begin of ours on channel 9 */
+    c = peer_hear(&p, WEIR__AMQP_CLOSE);
+    assert_condition(&c.close.error, WEIR__AMQP_COND_INVALID_FIELD);
+    peer_fini(&p);
+}
+
+/* What an owner may not ask for; the peer has no part in it. */
+static void impossible_options_are_refused(void **state)
+{
+    static const struct weir__amqp_options bad[] = {
+        {.after.unsettled = 63}, {.after.unsettled = 100}, {.before.unsettled = 65536},
+        {.channel_max = 65535},  {.handle_max = 65535},    {.client = true, .mechanisms = 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct weir__amqp *e = NULL;
+        struct weir_error err;
+        if (weir__amqp_new(&e, &bad[i], &err) != WEIR_EINVAL) fail_msg("%zu was taken", i);
+        assert_null(e);
+    }
+}
+
 /* After an ending of ours the peer's frames still come; they are not looked at until its own. */
 static void what_was_ended_is_deaf(void **state)
 {
@@ -305,6 +336,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_mistake_has_its_answer),
+        cmocka_unit_test(a_begin_answers_somebody),
+        cmocka_unit_test(impossible_options_are_refused),
         cmocka_unit_test(what_was_ended_is_deaf),
         cmocka_unit_test(frames_that_cannot_be_read_close),
         cmocka_unit_test(channels_and_handles_have_a_maximum),

@@ -235,6 +235,21 @@ static void what_is_missing_is_not_found(void **state)
     assert_ok(weir_close(w, &err));
 }
 
+/* What no hub can be called is not asked for, nor cut to what one could be. */
+static void names_have_their_longest(void **state)
+{
+    struct weir *w = open_with(place_string(NULL), PATIENCE_MS);
+    static char hub[258];
+
+    (void)state;
+    memset(hub, 'x', sizeof hub - 1);
+    assert_refused(w, hub, WEIR_EINVAL, WEIR_CLASS_CALLER, "1 to 256 bytes");
+    assert_refused(w, "", WEIR_EINVAL, WEIR_CLASS_CALLER, "1 to 256 bytes");
+    hub[256] = '\0';
+    assert_refused(w, hub, WEIR_ENOTFOUND, WEIR_CLASS_CALLER, "xxxx");
+    assert_ok(weir_close(w, &err));
+}
+
 static void a_string_for_one_hub_is_for_that_hub(void **state)
 {
     char text[SERVE_CONNECTION_BYTES + 32];
@@ -345,6 +360,7 @@ int main(void)
         cmocka_unit_test(an_old_token_is_denied),
         cmocka_unit_test(a_token_that_ends_ends_everything),
         cmocka_unit_test(what_is_missing_is_not_found),
+        cmocka_unit_test(names_have_their_longest),
         cmocka_unit_test(a_string_for_one_hub_is_for_that_hub),
         cmocka_unit_test(too_large_is_too_large),
         cmocka_unit_test(a_batch_is_as_large_as_it_may_be),

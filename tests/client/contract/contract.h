@@ -34,7 +34,8 @@
         CONTRACT_TEST(a_receive_keeps_its_deadline),                                               \
         CONTRACT_TEST(a_wait_ends_with_an_event_or_a_cancel),                                      \
         CONTRACT_TEST(what_was_received_lives_until_the_next),                                     \
-        CONTRACT_TEST(epochs_decide_who_reads), CONTRACT_TEST(metrics_tell_what_is_newest)
+        CONTRACT_TEST(epochs_decide_who_reads), CONTRACT_TEST(metrics_tell_what_is_newest),        \
+        CONTRACT_TEST(what_makes_no_sense_is_refused)
 
 /* Of admin.h, which a place includes that can be administered. */
 #define CONTRACT_ADMIN_TESTS                                                                       \

@@ -191,6 +191,10 @@ static void malformed_events_are_refused(void **state)
         .system = &(struct weir_system_properties){.message_id = weir_value_double(1)}};
     assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
     assert_int_equal(weir_producer_send(p, &e, 0, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
+    e.system = &(struct weir_system_properties){.subject = weir_bytes("\xff", 1)};
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
+    e.system = &(struct weir_system_properties){.content_type = weir_text("\xc3\xa9")};
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
     for (size_t i = 0; i < sizeof key; i++) key[i] = i % 2 ? '\xa9' : '\xc3';
     e = (struct weir_event){.partition_key = weir_bytes(key, 258)};
     assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ETOOBIG);

@@ -249,4 +249,37 @@ static void metrics_tell_what_is_newest(void **state)
     close_producer(p);
 }
 
+/* Names and numbers that nothing can have, each refused before anybody is asked. */
+static void what_makes_no_sense_is_refused(void **state)
+{
+    static char hub[258], group[52];
+    struct weir_receiver_options backwards = {.size = sizeof backwards,
+                                              .exclusive = true,
+                                              .epoch = -1};
+    struct weir_receiver_options nowhere = {.size = sizeof nowhere,
+                                            .position.from = (enum weir_from)99};
+    struct weir_receiver_options crowd = {.size = sizeof crowd, .group = group};
+    const struct {
+        const char *hub;
+        const struct weir_receiver_options *options;
+        int rc, other; /* a folder looks for what a wire refuses to ask for */
+    } cases[] = {
+        {"h", &backwards, WEIR_EINVAL, WEIR_EINVAL}, {"h", &nowhere, WEIR_EINVAL, WEIR_EINVAL},
+        {NULL, NULL, WEIR_EINVAL, WEIR_EINVAL},      {"", NULL, WEIR_EINVAL, WEIR_ENOTFOUND},
+        {hub, NULL, WEIR_EINVAL, WEIR_ENOTFOUND},    {"h", &crowd, WEIR_ENOTFOUND, WEIR_ENOTFOUND},
+    };
+    struct weir_receiver *r;
+
+    make_hub(*state, 1);
+    memset(hub, 'x', sizeof hub - 1);
+    memset(group, 'x', sizeof group - 1);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int rc = weir_receiver_open(&r, *state, cases[i].hub, 0, cases[i].options, &err);
+        if (rc != cases[i].rc && rc != cases[i].other)
+            fail_msg("%zu: %s: %s", i, weir_error_name(rc), err.text);
+        assert_null(r);
+        assert_true(*err.text != '\0');
+    }
+}
+
 #endif

@@ -2,8 +2,9 @@
 one may not do. Each was once answered wrongly."""
 import unittest
 
-from client import (APPLICATION_PROPERTIES, BATCH, BEGIN, CLOSE, DATA, DETACH, FLOW, PROPERTIES,
-                    TRANSFER, VALUE, Connection, Long, Server, Symbol, section, status, token)
+from client import (APPLICATION_PROPERTIES, ATTACH, BATCH, BEGIN, CLOSE, DATA, DETACH, FLOW,
+                    PROPERTIES, SOURCE, TARGET, TRANSFER, VALUE, Connection, Described, Long, Server,
+                    Symbol, section, sections, status, token)
 
 PLACE = "{}/ConsumerGroups/$Default/Partitions/0"
 
@@ -74,6 +75,51 @@ class Wire(unittest.TestCase):
             self.assertEqual(old.hear(DETACH).condition, "amqp:link:stolen")
             old.close()
             new.close()
+
+    def ask(self, c, desk, properties, body):
+        """What a desk on channel 2 answers: status, condition and text."""
+        c.begin(2)
+        c.attach_sender(2, 0, desk)
+        c.attach_receiver(2, 1, desk)
+        c.flow(2, 1, 10)
+        c.next_id[2] = 0
+        c.transfer(2, 0, section(PROPERTIES, ["id"]) + section(APPLICATION_PROPERTIES, properties)
+                   + section(VALUE, body))
+        found = sections(c.hear(TRANSFER).payload)[APPLICATION_PROPERTIES]
+        return found["status-code"], found.get("error-condition"), found["status-description"]
+
+    def test_requests_that_make_no_sense(self):
+        good = {"operation": "put-token", "type": "servicebus.windows.net:sastoken",
+                "name": "sb://localhost/eh1"}
+        read = {"operation": "READ", "type": "com.microsoft:eventhub", "name": "eh1"}
+        text = token("sb://localhost/eh1")
+        for desk, properties, body, status_, says in (
+                ("$cbs", good | {"operation": "take-token"}, text, 400, "take-token"),
+                ("$cbs", good | {"type": "jwt"}, text, 401, "'jwt'"),
+                ("$cbs", good, None, 401, "The body has no token"),
+                ("$cbs", good, 7, 401, "The body has no token"),
+                ("$management", read | {"operation": "WRITE"}, None, 400, "'WRITE'"),
+                ("$management", read | {"type": "com.microsoft:dream"}, None, 400, "dream"),
+                ("$management", read | {"name": "nope"}, None, 401, ""),
+                ("$management", read | {"type": "com.microsoft:partition", "partition": "9"}, None,
+                 400, "partition")):
+            c = self.connect("eh1")
+            got = self.ask(c, desk, properties, body)
+            self.assertEqual(got[0], status_, got)
+            self.assertIn(says, got[2])
+            c.close()
+
+    def test_filters_that_are_none(self):
+        for value in (7, [], Described(0x13, 7)):
+            c = self.connect("eh1")
+            source = [PLACE.format("eh1")] + [None] * 6 + [{
+                Symbol("apache.org:selector-filter:string"): value}]
+            c.say(1, ATTACH, ["r", 0, True, None, None, Described(SOURCE, source),
+                              Described(TARGET, [])])
+            end = c.hear(DETACH)
+            self.assertEqual(end.condition, "amqp:not-allowed")
+            self.assertIn("filter", end.fields[2].value[1])
+            c.close()
 
     # An event that cannot be delivered would stop every receiver at its place.
     def test_broken_annotations_are_refused(self):
