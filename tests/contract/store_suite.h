@@ -227,12 +227,17 @@ static void a_dead_name_is_free(void **state)
 static void the_long_dead_are_forgotten(void **state)
 {
     struct world *w = *state;
+    int64_t beat_ms;
 
-    assert_ok(beat(w, "gone", 1, 1));
     assert_ok(beat(w, "silent", 1, EXPIRE_MS));
+    assert_ok(beat(w, "gone", 1, 1));
     await_silence(w, "gone", 1);
+    beat_ms = member_of(w, "gone")->beat_ms;
     assert_ok(beat(w, "b", 1, EXPIRE_MS));
-    await_silence(w, "gone", 100);
+    if (member_of(w, "gone"))
+        await_silence(w, "gone", 100);
+    else /* so slow is this machine */
+        assert_true(w->view.now_ms - beat_ms >= 100);
     assert_ok(beat(w, "b", 1, EXPIRE_MS));
     assert_null(member_of(w, "gone"));
     assert_int_equal(w->view.member_count, 2);

@@ -10,7 +10,7 @@ trap '[ -z "$server" ] || kill -9 "$server" 2>/dev/null || true' EXIT
 
 "$WEIR" serve --data data --amqp 127.0.0.1:0 --http 127.0.0.1:0 --hub h:4 --json >ready 2>err &
 server=$!
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
     [ -s ready ] && break
     kill -0 "$server" 2>/dev/null || break
     sleep 0.05

@@ -16,7 +16,7 @@ run() {
     mkfifo keys
     "$example" d homes store.db <keys >said 2>&1 &
     exec 3>keys
-    for _ in $(seq 300); do
+    for _ in $(seq 600); do
         [ "$(grep -c message said)" -lt "$1" ] || break
         sleep 0.1
     done

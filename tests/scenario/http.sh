@@ -14,7 +14,7 @@ start() {
     : >out
     "$WEIR" serve --json --amqp 127.0.0.1:0 --amqps off "$@" >out 2>err &
     server=$!
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
         [ -s out ] && break
         kill -0 "$server" 2>/dev/null || fail "not ready: weir serve $*"
         sleep 0.05

@@ -14,7 +14,7 @@ command -v openssl >/dev/null || skip "openssl is not installed"
 # said TEXT: what the client printed. logged TEXT: what the server did.
 said() { grep -qa -- "$1" said || fail "the client did not see '$1'"; }
 logged() {
-    for _ in $(seq 100); do grep -q -- "$1" log && return; sleep 0.05; done
+    for _ in $(seq 1200); do grep -q -- "$1" log && return; sleep 0.05; done
     fail "the log does not say '$1'"
 }
 # raw PORT BYTES: the answer, up to the end of the connection.
@@ -29,7 +29,7 @@ raw() {
 "$WEIR" serve --data data --hub h:1 --amqp 127.0.0.1:0 --amqps 127.0.0.1:0 --http 127.0.0.1:0 \
     --authority authority --json >out 2>log &
 server=$!
-for _ in $(seq 200); do [ -s out ] && break; sleep 0.05; done
+for _ in $(seq 1200); do [ -s out ] && break; sleep 0.05; done
 [ -s out ] || fail "not ready"
 port_of() { sed "s/.*\"$1\":\"127.0.0.1:\([0-9]*\)\".*/\1/" out; }
 amqp=$(port_of amqp) amqps=$(port_of amqps) http=$(port_of http)

@@ -7,9 +7,9 @@ set -eu
 show=$(cd "$(dirname "$0")/../show/fleet" && pwd)
 . "$(dirname "$0")/serving.bash"
 
-# await WORDS...: until a condition holds; 20 seconds, for a loaded machine.
+# await WORDS...: until a condition holds; a minute, for a loaded machine.
 await() {
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         if "$@"; then return; fi
         sleep 0.1
     done

@@ -7,9 +7,9 @@ set -eu
 python=/usr/bin/python3
 [ -x $python ] || { echo "python3 is not installed" && exit 77; }
 
-# await WORDS...: until a condition holds; 20 seconds, for a loaded machine.
+# await WORDS...: until a condition holds; a minute, for a loaded machine.
 await() {
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         if "$@"; then return; fi
         sleep 0.1
     done

@@ -18,9 +18,9 @@ opened() {
 }
 # shares COPIES...: what they have open, sorted.
 shares() { for i in "$@"; do opened "copy$i"; done | sort -n | tr '\n' ' '; }
-# await WORDS...: until a condition holds; 20 seconds, for a loaded machine.
+# await WORDS...: until a condition holds; a minute, for a loaded machine.
 await() {
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         if "$@"; then return; fi
         sleep 0.1
     done
@@ -36,9 +36,12 @@ run() {
 }
 
 # ---- 3/3/3/3/4, without a single move in vain ----
+# Copies that a loaded machine starts seconds apart have not started at once: they may move some.
+began=$(date +%s)
 for i in 1 2 3 4 5; do run $i; done
 await shared "3 3 3 3 4" "1 2 3 4 5"
-[ "$(cat copy? | grep -c '"type":"open"')" = 16 ] || fail "partitions moved at the start"
+[ "$(cat copy? | grep -c '"type":"open"')" = 16 ] || [ $(($(date +%s) - began)) -gt 3 ] ||
+    fail "partitions moved at the start"
 seq 1 3000 | "$WEIR" send homes >sent 2>err || fail "send"
 await all_seen 3000
 expect 0 "$WEIR" group describe homes --store "$store"

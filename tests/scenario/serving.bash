@@ -14,7 +14,7 @@ start() {
     : >out
     "$WEIR" serve "$@" >out 2>err &
     server=$!
-    for _ in $(seq 400); do
+    for _ in $(seq 1200); do
         grep -qs '}$\|Ctrl-C stops' out && return
         kill -0 "$server" 2>/dev/null || break
         sleep 0.05

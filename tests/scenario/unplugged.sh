@@ -32,7 +32,7 @@ done
 XDG_DATA_HOME=$TMPDIR/xdg ip netns exec "$away" "$WEIR" serve --json --data d --hub h:2 \
     --amqp 10.99.0.2:5672 --amqps off --http off >out 2>err &
 server=$!
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
     ! grep -qs '}$' out || break
     kill -0 "$server" || { cat err; exit 1; }
     sleep 0.05

@@ -13,7 +13,7 @@ const { WEIR_TEST_CERTIFICATE: certificate, WEIR_TEST_KEY: key } = process.env;
 export const withTls = process.env.WEIR_TEST_TLS === "1";
 
 // What a failure costs: no retries, which would wait half a minute each.
-export const once = { retryOptions: { maxRetries: 0, timeoutInMs: 10000 } };
+export const once = { retryOptions: { maxRetries: 0, timeoutInMs: 60000 } };
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
