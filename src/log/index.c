@@ -288,6 +288,35 @@ static int read_exactly(const struct weir__index_source *s, void *to, size_t len
     return got == len ? 0 : bad_index(s, err);
 }
 
+static int read_trailer(const struct weir__index_source *s, uint8_t t[TRAILER_USED_BYTES],
+                        struct weir__index_stamp *out, struct weir_error *err)
+{
+    int rc;
+
+    if (s->end < TRAILER_BYTES) return bad_index(s, err);
+    rc = read_exactly(s, t, TRAILER_USED_BYTES, s->end - TRAILER_BYTES, err);
+    if (rc != 0) return rc;
+    *out = (struct weir__index_stamp){weir__load64(t + 8), weir__load64(t + 40), s->stamp.seed};
+    if (weir__load32(t) != INDEX_MAGIC ||
+        weir__load32(t + 4) != weir__crc32c(out->seed, t + 8, TRAILER_USED_BYTES - 8) ||
+        out->segment_number != s->stamp.segment_number ||
+        (s->stamp.behind && out->behind != s->stamp.behind) ||
+        weir__load32(t + 24) != s->partitions)
+        return bad_index(s, err);
+    return 0;
+}
+
+int weir__index_bytes(const struct weir__index_source *s, uint64_t *out, struct weir_error *err)
+{
+    uint8_t t[TRAILER_USED_BYTES];
+    struct weir__index_stamp stamp;
+    int rc = read_trailer(s, t, &stamp, err);
+
+    if (rc != 0) return rc;
+    *out = weir__load64(t + 32);
+    return *out <= s->end ? 0 : bad_index(s, err);
+}
+
 static int open_folder(const struct weir__index_source *s, uint32_t partition,
                        struct folder_entry *out, struct weir_error *err)
 {
@@ -300,16 +329,8 @@ static int open_folder(const struct weir__index_source *s, uint32_t partition,
         *out = (struct folder_entry){.count = s->memory->parts[partition].count};
         return 0;
     }
-    if (s->end < TRAILER_BYTES) return bad_index(s, err);
-    rc = read_exactly(s, t, sizeof t, s->end - TRAILER_BYTES, err);
+    rc = read_trailer(s, t, &stamp, err);
     if (rc != 0) return rc;
-    stamp = (struct weir__index_stamp){weir__load64(t + 8), weir__load64(t + 40), s->stamp.seed};
-    if (weir__load32(t) != INDEX_MAGIC ||
-        weir__load32(t + 4) != weir__crc32c(stamp.seed, t + 8, sizeof t - 8) ||
-        stamp.segment_number != s->stamp.segment_number ||
-        (s->stamp.behind && stamp.behind != s->stamp.behind) ||
-        weir__load32(t + 24) != s->partitions)
-        return bad_index(s, err);
     folder = weir__load64(t + 16);
     rc = read_exactly(s, e, sizeof e, folder + (uint64_t)partition * FOLDER_ENTRY_BYTES, err);
     if (rc != 0) return rc;

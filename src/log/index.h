@@ -60,6 +60,9 @@ struct weir__index_source {
     uint32_t partitions;
 };
 
+/* How many bytes in front of `end` the stored index takes. WEIR_ECORRUPT: there is none. */
+int weir__index_bytes(const struct weir__index_source *, uint64_t *out, struct weir_error *);
+
 /* A chunk, opened. */
 struct weir__index_chunk {
     uint32_t number; /* of the partition's chunks in this segment */
