@@ -24,6 +24,8 @@ extern const struct weir__command weir__command_checkpoint_list; /* checkpoint.c
 extern const struct weir__command weir__command_checkpoint_set;
 extern const struct weir__command weir__command_checkpoint_delete;
 extern const struct weir__command weir__command_inspect;
+extern const struct weir__command weir__command_backup; /* backup.c */
+extern const struct weir__command weir__command_restore;
 extern const struct weir__command weir__command_upgrade;
 extern const struct weir__command weir__command_bench_log;
 extern const struct weir__command weir__command_bench_wire;

@@ -37,6 +37,8 @@ static const struct weir__command *const commands[] = {
     &weir__command_checkpoint_set,
     &weir__command_checkpoint_delete,
     &weir__command_inspect,
+    &weir__command_backup,
+    &weir__command_restore,
     &weir__command_upgrade,
     &weir__command_bench_send,
     &weir__command_bench_receive,

@@ -1,0 +1,306 @@
+/* backup.c - the run of a backup.
+ *
+ *   1  the moments of all hubs, one right after another; when the catalogue changed meanwhile, again
+ *   2  hub by hub, what the backup does not have is copied and synced
+ *   3  the manifest: one copy, synced. From here on this is the backup
+ *   4  what follows from it (control files, catalogue, id), then old files go
+ *   5  the manifest's other copy
+ *
+ * A hub that cannot be read at all must not keep the others from being backed up: it stays in the
+ * backup as it was there before, or is left out, and both are told. */
+#include "hub/backup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hub/backup_manifest.h"
+#include "hub/namespace.h"
+#include "hub/state.h"
+
+#define MOMENTS_TRIES 20
+#define RUN_TRIES 5
+#define CATALOG_TRIES 50 /* a writer can be at one copy while we read the other */
+#define ID_TRIES 50
+
+struct run {
+    struct weir__backup_options options; /* with the defaults filled in */
+    const char *dir;
+    struct weir__backup_folder to;
+    struct weir__catalog catalog;
+    struct weir__backup_moment *moments; /* one per hub; empty: it cannot be read */
+    uint32_t moment_count;
+    struct weir__manifest next, pool;
+    struct weir__backup_result *result;
+};
+
+static int64_t now_ms(const struct run *r)
+{
+    return r->options.clock.wall_ms(r->options.clock.self);
+}
+
+/* ---- reading the folder ---- */
+
+static int load_catalog(struct run *r, struct weir__catalog *out, struct weir_error *err)
+{
+    struct weir__catalog_store store;
+    int rc = weir__catalog_store_init(&store, r->options.fs, r->dir, NULL, err);
+
+    weir__catalog_init(out);
+    for (int i = 0; rc == 0 && i < CATALOG_TRIES; i++) {
+        rc = weir__catalog_load(&store, out, err);
+        if ((rc != WEIR_ECORRUPT && rc != WEIR_ENOTFOUND) || i + 1 == CATALOG_TRIES) break;
+        rc = 0;
+    }
+    return rc;
+}
+
+/* Empty when the folder has none yet. */
+static int load_id(struct run *r, char out[WEIR__MANIFEST_ID_BYTES], struct weir_error *err)
+{
+    struct weir__fs *fs = r->options.fs;
+    struct weir__file *f = NULL;
+    char path[WEIR__BACKUP_PATH_BYTES];
+    size_t got = 0;
+    int rc;
+
+    memset(out, 0, WEIR__MANIFEST_ID_BYTES);
+    snprintf(path, sizeof path, "%s/id", r->dir);
+    rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, err);
+    if (rc == WEIR_ENOTFOUND) return 0;
+    for (int i = 0; rc == 0 && i < ID_TRIES && got < WEIR__MANIFEST_ID_BYTES - 1; i++)
+        rc = f->ops->read(f, out, WEIR__MANIFEST_ID_BYTES - 1, 0, &got, err);
+    weir__file_close(f);
+    if (strspn(out, "0123456789abcdef") != WEIR__MANIFEST_ID_BYTES - 1) out[0] = '\0';
+    return rc;
+}
+
+static void forget_moments(struct run *r)
+{
+    for (uint32_t i = 0; i < r->moment_count; i++) weir__backup_moment_fini(&r->moments[i]);
+    free(r->moments);
+    r->moments = NULL;
+    r->moment_count = 0;
+}
+
+static int log_of(const struct run *r, uint32_t i, char path[WEIR__HUB_PATH_BYTES],
+                  struct weir__backup_log *out, struct weir_error *err)
+{
+    uint64_t id = r->catalog.hubs[i].id;
+
+    *out = (struct weir__backup_log){r->options.fs, path, id};
+    return weir__namespace_hub_dir(r->dir, id, path, WEIR__HUB_PATH_BYTES, err);
+}
+
+static bool is_damage(int rc)
+{
+    return rc == WEIR_ECORRUPT || rc == WEIR_EIO || rc == WEIR_ENOTFOUND || rc == WEIR_EINVAL ||
+           rc == WEIR_EBUSY;
+}
+
+/* Its moment stays empty when the hub cannot be read. */
+static int take_moment(struct run *r, uint32_t i, struct weir_error *err)
+{
+    char path[WEIR__HUB_PATH_BYTES];
+    struct weir__backup_log log;
+    int rc = log_of(r, i, path, &log, err);
+
+    if (rc == 0) rc = weir__backup_moment_take(&log, &r->moments[i], err);
+    return is_damage(rc) ? 0 : rc;
+}
+
+static int take_moments(struct run *r, bool *out_same, struct weir_error *err)
+{
+    struct weir__catalog after;
+    int64_t began;
+    int rc = load_catalog(r, &r->catalog, err);
+
+    if (rc != 0) return rc;
+    began = now_ms(r);
+    r->moments = calloc(r->catalog.hub_count + 1, sizeof *r->moments);
+    if (!r->moments) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    r->moment_count = r->catalog.hub_count;
+    for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = take_moment(r, i, err);
+    r->next.moment_ms = now_ms(r);
+    r->result->moment_ms = r->next.moment_ms;
+    r->result->spread_ms = r->next.moment_ms - began;
+    if (rc == 0) rc = load_catalog(r, &after, err);
+    if (rc != 0) return rc;
+    *out_same = after.generation == r->catalog.generation;
+    weir__catalog_fini(&after);
+    return 0;
+}
+
+static int settle_moments(struct run *r, struct weir_error *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) {
+        char path[WEIR__HUB_PATH_BYTES];
+        struct weir__backup_log log;
+
+        if (!r->moments[i].heads) continue;
+        rc = log_of(r, i, path, &log, err);
+        if (rc == 0) rc = weir__backup_moment_settle(&log, &r->moments[i], err);
+    }
+    return rc;
+}
+
+static int look(struct run *r, struct weir_error *err)
+{
+    bool same = false;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && !same && i < MOMENTS_TRIES; i++) {
+        forget_moments(r);
+        weir__catalog_fini(&r->catalog);
+        rc = take_moments(r, &same, err);
+    }
+    if (rc == 0 && !same)
+        rc = weir__fail(err, WEIR_EBUSY, "hubs of %s come and go too fast", r->dir);
+    if (rc == 0) rc = load_id(r, r->next.id, err);
+    return rc == 0 ? settle_moments(r, err) : rc;
+}
+
+/* ---- copying ---- */
+
+/* A backup of one folder must not become one of another: what it has would be removed. */
+static int check_source(const struct run *r, struct weir_error *err)
+{
+    const struct weir__manifest *former = &r->to.manifest;
+    bool other = former->id[0] && r->next.id[0] && strcmp(former->id, r->next.id) != 0;
+
+    for (uint32_t i = 0; i < r->moment_count; i++) {
+        const struct weir__manifest_hub *hub = weir__manifest_hub(former, r->catalog.hubs[i].id);
+        const struct weir__control *now = &r->moments[i].control;
+
+        if (hub && r->moments[i].heads && hub->source_version > 1 && now->version > 1)
+            other |= hub->control.secret != now->secret;
+    }
+    if (!other) return 0;
+    return weir__fail(err, WEIR_EINVAL, "%s is a backup of another folder than %s", r->to.dir,
+                      r->dir);
+}
+
+/* A hub that cannot be read: as the backup has it. */
+static int carry_over(struct run *r, uint32_t i, struct weir_error *err)
+{
+    const struct weir__catalog_hub *hub = &r->catalog.hubs[i];
+    const struct weir__manifest_hub *former = weir__manifest_hub(&r->to.manifest, hub->id);
+
+    r->result->left_out++;
+    weir__log_line(&r->options.logger, WEIR__ERROR, "backup", "hub %s cannot be read: %s",
+                   hub->name,
+                   former ? "the backup keeps what it had of it" : "it is not in the backup");
+    if (!former) return 0;
+    return weir__manifest_hub_copy(&r->next.hubs[r->next.hub_count++], former, err);
+}
+
+static int save_hub(struct run *r, uint32_t i, struct weir_error *err)
+{
+    const struct weir__catalog_hub *hub = &r->catalog.hubs[i];
+    char path[WEIR__HUB_PATH_BYTES];
+    struct weir__backup_job job = {.options = &r->options,
+                                   .hub_name = hub->name,
+                                   .to = r->to.dir,
+                                   .former = weir__manifest_hub(&r->to.manifest, hub->id),
+                                   .pool = weir__manifest_hub(&r->pool, hub->id),
+                                   .result = r->result};
+    int rc;
+
+    if (!r->moments[i].heads) return carry_over(r, i, err);
+    rc = log_of(r, i, path, &job.log, err);
+    if (rc == 0)
+        rc = weir__backup_hub(&job, &r->moments[i], &r->next.hubs[r->next.hub_count++], err);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", hub->name);
+}
+
+static int save_hubs(struct run *r, struct weir_error *err)
+{
+    int rc = 0;
+
+    r->result->segments_reused = r->result->bytes_reused = 0;
+    r->result->damaged = r->result->left_out = 0;
+    r->next.hubs = calloc(r->moment_count + 1, sizeof *r->next.hubs);
+    if (!r->next.hubs) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = save_hub(r, i, err);
+    return rc;
+}
+
+/* The catalogue of the moment, without hubs of which there is nothing. */
+static int save_catalog(struct run *r, struct weir_error *err)
+{
+    int rc = weir__catalog_copy(&r->next.catalog, &r->catalog, err);
+
+    for (uint32_t i = r->catalog.hub_count; rc == 0 && i > 0; i--)
+        if (!weir__manifest_hub(&r->next, r->catalog.hubs[i - 1].id))
+            weir__catalog_remove_hub(&r->next.catalog, &r->next.catalog.hubs[i - 1]);
+    return rc;
+}
+
+static int attempt(struct run *r, struct weir_error *err)
+{
+    int rc;
+
+    weir__manifest_fini(&r->pool);
+    r->pool = r->next;
+    weir__manifest_init(&r->next);
+    r->next.generation = r->to.manifest.generation + 1;
+    r->next.began_ms = now_ms(r);
+    rc = look(r, err);
+    if (rc == 0) rc = check_source(r, err);
+    if (rc == 0) rc = save_hubs(r, err);
+    if (rc == 0) rc = save_catalog(r, err);
+    return rc;
+}
+
+/* ---- the end ---- */
+
+static int commit(struct run *r, struct weir_error *err)
+{
+    struct weir__fs *fs = r->options.fs;
+    const struct weir__manifest *former = r->to.unfinished ? NULL : &r->to.manifest;
+    int rc = fs->ops->sync_dir(fs, r->to.dir, err);
+
+    if (rc == 0) rc = weir__manifest_write(fs, r->to.dir, &r->next, false, err);
+    if (rc != 0) return rc;
+    r->to.made = false; /* it is a backup now, whatever happens */
+    rc = weir__backup_write_rest(fs, r->to.dir, &r->next, former, err);
+    if (rc == 0)
+        rc = weir__backup_sweep(fs, r->to.dir, &r->next, &r->result->segments_removed, err);
+    if (rc == 0) rc = weir__manifest_write(fs, r->to.dir, &r->next, true, err);
+    weir__manifest_fini(&r->to.manifest); /* an error leaves the folder to the new one */
+    r->to.manifest = r->next;
+    weir__manifest_init(&r->next);
+    return rc;
+}
+
+int weir__backup_run(const char *dir, const char *to, const struct weir__backup_options *options,
+                     struct weir__backup_result *out, struct weir_error *err)
+{
+    struct run r = {.options = *options, .dir = dir, .result = out};
+    struct weir__catalog seen;
+    int rc;
+
+    *out = (struct weir__backup_result){0};
+    if (!r.options.fs) r.options.fs = weir__fs_posix();
+    if (!r.options.clock.wall_ms) r.options.clock = weir__clock_system();
+    if (!r.options.rand.fill) r.options.rand = weir__rand_system();
+    weir__catalog_init(&r.catalog);
+    weir__manifest_init(&r.next);
+    weir__manifest_init(&r.pool);
+    rc = load_catalog(&r, &seen, err); /* before anything is made */
+    weir__catalog_fini(&seen);
+    if (rc == 0) rc = weir__backup_refuse(r.options.fs, dir, err);
+    if (rc == 0) rc = weir__backup_folder_take(&r.to, r.options.fs, to, err);
+    if (rc != 0) return rc;
+    rc = WEIR_EBUSY;
+    for (int i = 0; rc == WEIR_EBUSY && i < RUN_TRIES; i++) rc = attempt(&r, err);
+    if (rc == 0) weir__manifest_sum(&r.next, out);
+    if (rc == 0) rc = commit(&r, err);
+    forget_moments(&r);
+    weir__catalog_fini(&r.catalog);
+    weir__manifest_fini(&r.next);
+    weir__manifest_fini(&r.pool);
+    weir__backup_folder_leave(&r.to, rc != 0);
+    return rc;
+}

@@ -1,0 +1,318 @@
+/* backup_hub.c - one hub of a backup: which segments are copied, reused and dropped.
+ *
+ * From the newest segment to the oldest, because the oldest expire first. A segment that the backup
+ * has already, the same to its last bytes, is not copied. Afterwards the control file says which
+ * of them were still kept: only those were surely not written to while they were copied. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "hub/backup_manifest.h"
+#include "hub/namespace.h"
+#include "hub/state.h"
+
+/* ---- one segment ---- */
+
+static bool same_segment(const struct weir__manifest_segment *a,
+                         const struct weir__manifest_segment *b)
+{
+    return a->number == b->number && a->base == b->base && a->previous_end == b->previous_end &&
+           a->end == b->end && a->epoch == b->epoch && a->extent.bytes == b->extent.bytes &&
+           a->extent.used == b->extent.used && a->extent.tail == b->extent.tail &&
+           a->extent.mark == b->extent.mark;
+}
+
+static bool has_size(const struct weir__backup_job *job, const struct weir__manifest_segment *seg)
+{
+    struct weir__fs *fs = job->options->fs;
+    char path[WEIR__BACKUP_PATH_BYTES];
+    struct weir__file *f = NULL;
+    uint64_t bytes = 0;
+
+    if (weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path, NULL) != 0 ||
+        fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, NULL) != 0)
+        return false;
+    if (f->ops->size(f, &bytes, NULL) != 0) bytes = 0;
+    weir__file_close(f);
+    return bytes == seg->extent.bytes;
+}
+
+/* Takes over what the backup has of a segment; a file without a header is always copied. */
+static bool reuse(const struct weir__backup_job *job, const struct weir__manifest_hub *from,
+                  struct weir__manifest_segment *seg)
+{
+    for (uint32_t i = 0; from && seg->number != 0 && i < from->segment_count; i++) {
+        const struct weir__manifest_segment *has = &from->segments[i];
+
+        if (!same_segment(has, seg) || !has_size(job, has)) continue;
+        *seg = *has;
+        return true;
+    }
+    return false;
+}
+
+static void tell_damage(const struct weir__backup_job *job, const char *file, uint64_t at,
+                        uint64_t len, const char *text)
+{
+    weir__log_line(&job->options->logger, WEIR__ERROR, "backup",
+                   "damage hub=%s file=%s/%s byte=%" PRIu64 " bytes=%" PRIu64 ": %s", job->hub_name,
+                   job->log.dir, file, at, len, text);
+}
+
+struct finding {
+    const struct weir__backup_job *job;
+    const char *file;
+    uint64_t count;
+};
+
+static void see_finding(const struct weir__backup_finding *f, void *user)
+{
+    struct finding *to = user;
+
+    to->count++;
+    tell_damage(to->job, to->file, f->at, f->len, f->text);
+}
+
+static int verify(const struct weir__backup_job *job, const struct weir__segment *source,
+                  struct weir__manifest_segment *seg, struct weir_error *err)
+{
+    struct finding finding = {job, source->name, 0};
+    char path[WEIR__BACKUP_PATH_BYTES];
+    int rc;
+
+    if (!seg->fresh || job->options->no_verify || seg->number == 0) return 0;
+    rc = weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path, err);
+    if (rc == 0)
+        rc = weir__backup_verify(job->options->fs, path, source, seg->end, see_finding, &finding,
+                                 err);
+    seg->damaged += finding.count;
+    seg->fresh = rc != 0;
+    return rc;
+}
+
+static int copy_segment(struct weir__backup_job *job, const struct weir__segment *source,
+                        struct weir__manifest_segment *seg, uint64_t name, struct weir_error *err)
+{
+    char from[WEIR__BACKUP_PATH_BYTES], to[WEIR__BACKUP_PATH_BYTES];
+    struct weir__digest digest = {0};
+    struct weir__backup_sink sink = {weir__digest_add, &digest};
+    struct weir__backup_copied copied = {0};
+    int rc = weir__backup_segment_path(job->to, job->log.hub_id, name, to, err);
+
+    if (snprintf(from, sizeof from, "%s/%s", job->log.dir, source->name) >= (int)sizeof from)
+        return weir__fail(err, WEIR_ETOOBIG, "the path of a segment is too long");
+    if (rc == 0) rc = weir__digest_begin(&digest, err);
+    if (rc == 0)
+        rc = weir__backup_copy(job->options->fs, from, to, &seg->extent, &sink, &copied, err);
+    weir__digest_end(&digest, seg->digest);
+    if (rc != 0) return rc;
+    seg->name = name;
+    seg->fresh = true;
+    seg->damaged = (copied.unreadable > 0 ? 1u : 0u) + (seg->number == 0 ? 1u : 0u);
+    if (copied.unreadable > 0)
+        tell_damage(job, source->name, 0, copied.unreadable, "the disk cannot read all of it");
+    if (seg->number == 0) tell_damage(job, source->name, 0, seg->extent.bytes, "no header");
+    job->result->segments_copied++;
+    job->result->bytes_copied += seg->extent.used + seg->extent.bytes - seg->extent.tail;
+    return 0;
+}
+
+/* ---- the hub ---- */
+
+static void describe(const struct weir__segment *source, struct weir__manifest_segment *out)
+{
+    *out = (struct weir__manifest_segment){.number = source->h.number,
+                                           .base = source->h.base,
+                                           .previous_end = source->h.previous_end,
+                                           .end = source->end,
+                                           .epoch = source->h.epoch};
+}
+
+/* One segment into the backup. *out_gone: its file went while we were at it. */
+static int save_segment(struct weir__backup_job *job, struct weir__manifest_hub *hub,
+                        const struct weir__segment *source, bool sealed,
+                        struct weir__manifest_segment *seg, bool *out_gone, struct weir_error *err)
+{
+    int rc;
+
+    describe(source, seg);
+    *out_gone = false;
+    rc = weir__backup_measure(&job->log, source, source->end, sealed, &seg->extent, err);
+    if (rc == 0 && reuse(job, job->pool, seg)) return 0;
+    if (rc == 0 && reuse(job, job->former, seg)) {
+        job->result->segments_reused++;
+        job->result->bytes_reused += seg->extent.used + seg->extent.bytes - seg->extent.tail;
+        return 0;
+    }
+    if (rc == 0) rc = copy_segment(job, source, seg, hub->next_name++, err);
+    *out_gone = rc == WEIR_ENOTFOUND;
+    return *out_gone ? 0 : rc;
+}
+
+/* All segments of the row; those in front of one that is gone have expired too. */
+static int save_row(struct weir__backup_job *job, const struct weir__backup_row *row,
+                    struct weir__manifest_hub *hub, struct weir_error *err)
+{
+    bool gone = false;
+    size_t i = row->count;
+    int rc = 0;
+
+    hub->segments = calloc(row->count, sizeof *hub->segments);
+    if (!hub->segments) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    hub->segment_count = (uint32_t)row->count;
+    while (rc == 0 && i > 0) {
+        i--;
+        rc = save_segment(job, hub, &row->at[i], i + 1 < row->count, &hub->segments[i], &gone, err);
+        if (gone) i++;
+        if (gone) break;
+    }
+    if (i > 0) memmove(hub->segments, hub->segments + i, (row->count - i) * sizeof *hub->segments);
+    hub->segment_count -= (uint32_t)i;
+    if (rc == 0 && hub->segment_count == 0)
+        rc = weir__fail(err, WEIR_EBUSY, "segment %s is gone", row->at[row->count - 1].name);
+    return rc;
+}
+
+/* Takes out what had expired by the time it was copied. */
+static void drop_expired(struct weir__manifest_hub *hub, uint64_t first)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < hub->segment_count; i++) {
+        const struct weir__manifest_segment *seg = &hub->segments[i];
+
+        if (seg->number == 0 || seg->number >= first) hub->segments[kept++] = *seg;
+    }
+    hub->segment_count = kept;
+}
+
+static int verify_row(struct weir__backup_job *job, const struct weir__backup_row *row,
+                      struct weir__manifest_hub *hub, struct weir_error *err)
+{
+    size_t at = row->count;
+    int rc = 0;
+
+    for (uint32_t i = hub->segment_count; rc == 0 && i > 0; i--) {
+        struct weir__manifest_segment *seg = &hub->segments[i - 1];
+
+        do at--;
+        while (at > 0 && row->at[at].h.number != seg->number);
+        rc = verify(job, &row->at[at], seg, err);
+    }
+    return rc;
+}
+
+/* Puts segments of the former backup in front, as long as they join. */
+static int keep_expired(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
+                        uint64_t *first, struct weir_error *err)
+{
+    const struct weir__manifest_hub *former = job->former;
+    struct weir__manifest_segment *grown;
+
+    for (uint32_t i = former ? former->segment_count : 0; i > 0; i--) {
+        const struct weir__manifest_segment *old = &former->segments[i - 1];
+        const struct weir__manifest_segment *next = &hub->segments[0];
+
+        if (old->number == 0 || old->number + 1 != next->number || next->number != *first ||
+            old->base + old->extent.bytes != next->base || old->end != next->previous_end)
+            continue;
+        grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
+        if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+        memmove(grown + 1, grown, hub->segment_count++ * sizeof *grown);
+        grown[0] = *old;
+        hub->segments = grown;
+        *first = old->number;
+        job->result->segments_reused++;
+        job->result->bytes_reused += old->extent.used + old->extent.bytes - old->extent.tail;
+    }
+    return 0;
+}
+
+/* Events from where the oldest segment begins up to the moment. */
+static uint64_t count_events(const struct weir__backup_job *job,
+                             const struct weir__backup_moment *m,
+                             const struct weir__manifest_hub *hub)
+{
+    uint32_t partitions = m->control.partitions;
+    struct weir__head *begin = calloc(partitions, sizeof *begin);
+    struct weir__fs *fs = job->options->fs;
+    struct weir__segment_header h;
+    char path[WEIR__BACKUP_PATH_BYTES];
+    struct weir__file *f = NULL;
+    uint64_t events = 0;
+    int bad, rc = begin ? 0 : WEIR_ENOMEM;
+    uint32_t i = 0;
+
+    while (i + 1 < hub->segment_count && hub->segments[i].number == 0) i++;
+    if (rc == 0)
+        rc = weir__backup_segment_path(job->to, hub->id, hub->segments[i].name, path, NULL);
+    if (rc == 0) rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, NULL);
+    if (rc == 0) rc = weir__segment_read_header(f, hub->id, &h, &bad, NULL);
+    if (rc == 0) rc = weir__segment_read_heads(f, &h, partitions, begin, NULL, NULL);
+    weir__file_close(f);
+    for (uint32_t p = 0; rc == 0 && p < partitions; p++)
+        if (m->heads[p].next_sequence > begin[p].next_sequence)
+            events += m->heads[p].next_sequence - begin[p].next_sequence;
+    free(begin);
+    return events;
+}
+
+static int begin_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
+                     struct weir__manifest_hub *hub, struct weir_error *err)
+{
+    char dir[WEIR__HUB_PATH_BYTES];
+    struct weir__fs *fs = job->options->fs;
+    int rc = weir__namespace_hub_dir(job->to, job->log.hub_id, dir, sizeof dir, err);
+
+    *hub = (struct weir__manifest_hub){.id = job->log.hub_id,
+                                       .source_version = m->control.version,
+                                       .end = m->end,
+                                       .next_name = 1};
+    if (job->former) hub->next_name = job->former->next_name;
+    if (job->pool && job->pool->next_name > hub->next_name) hub->next_name = job->pool->next_name;
+    if (rc == 0) rc = fs->ops->make_dir(fs, dir, err);
+    return rc == WEIR_EEXIST ? 0 : rc;
+}
+
+static int finish_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
+                      const struct weir__backup_row *row, struct weir__manifest_hub *hub,
+                      struct weir_error *err)
+{
+    char dir[WEIR__HUB_PATH_BYTES];
+    struct weir__fs *fs = job->options->fs;
+    uint64_t first = 0;
+    int rc = weir__backup_moment_still(&job->log, m, &first, err);
+
+    if (rc != 0) return rc;
+    if (first < m->control.first_segment) first = m->control.first_segment;
+    drop_expired(hub, first);
+    rc = verify_row(job, row, hub, err);
+    if (rc == 0 && job->options->keep_expired) rc = keep_expired(job, hub, &first, err);
+    if (rc == 0)
+        rc = weir__backup_control(m, first, hub->segments[hub->segment_count - 1].name,
+                                  &job->options->rand, &hub->control, err);
+    if (rc == 0) rc = weir__namespace_hub_dir(job->to, hub->id, dir, sizeof dir, err);
+    if (rc == 0) rc = fs->ops->sync_dir(fs, dir, err);
+    hub->events = count_events(job, m, hub);
+    return rc;
+}
+
+int weir__backup_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
+                     struct weir__manifest_hub *out, struct weir_error *err)
+{
+    struct weir__backup_row row = {0};
+    int rc = begin_hub(job, m, out, err);
+
+    if (rc == 0) rc = weir__backup_row_read(&job->log, m, &row, err);
+    if (rc == 0) rc = save_row(job, &row, out, err);
+    if (rc == 0) rc = finish_hub(job, m, &row, out, err);
+    if (rc == 0 && row.missing > 0)
+        weir__log_line(&job->options->logger, WEIR__ERROR, "backup",
+                       "damage hub=%s: %" PRIu64 " segments of %s have no readable file",
+                       job->hub_name, row.missing, job->log.dir);
+    for (uint32_t i = 0; rc == 0 && i < out->segment_count; i++)
+        job->result->damaged += out->segments[i].damaged;
+    job->result->damaged += rc == 0 ? row.missing : 0;
+    weir__backup_row_fini(&row);
+    return rc;
+}
