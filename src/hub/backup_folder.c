@@ -175,7 +175,7 @@ static int open_folder(struct weir__backup_folder *f, struct weir_error *err)
 {
     char path[WEIR__BACKUP_PATH_BYTES];
     struct seen seen = {0};
-    bool equal = false;
+    enum weir__manifest_other other;
     int rc = weir__backup_make_dir(f->fs, f->dir, err);
 
     f->made = rc == 0;
@@ -183,8 +183,8 @@ static int open_folder(struct weir__backup_folder *f, struct weir_error *err)
     if (rc == 0) rc = join(f->dir, WEIR__NAMESPACE_LOCK, path, err);
     if (rc == 0) rc = f->fs->ops->open(f->fs, path, WEIR__FS_LOCK, &f->lock, err);
     if (rc != 0) return rc;
-    rc = weir__manifest_load(f->fs, f->dir, &f->manifest, &equal, err);
-    f->unfinished = !equal;
+    rc = weir__manifest_load(f->fs, f->dir, &f->manifest, &other, err);
+    f->unfinished = other != WEIR__MANIFEST_EQUAL;
     if (rc == 0) return heal(f, err);
     if ((rc != WEIR_ENOTFOUND && rc != WEIR_ECORRUPT) || seen.catalog || seen.other) return rc;
     return weir__manifest_write(f->fs, f->dir, &f->manifest, false, err);

@@ -416,7 +416,7 @@ static int read_copy(struct weir__fs *fs, const char *path, struct weir__manifes
 }
 
 int weir__manifest_load(struct weir__fs *fs, const char *dir, struct weir__manifest *out,
-                        bool *out_equal, struct weir_error *err)
+                        enum weir__manifest_other *out_other, struct weir_error *err)
 {
     struct weir__manifest copy[COPIES];
     struct weir_error why[COPIES] = {{0}};
@@ -424,7 +424,7 @@ int weir__manifest_load(struct weir__fs *fs, const char *dir, struct weir__manif
     int rc[COPIES], best = 0;
 
     weir__manifest_init(out);
-    *out_equal = false;
+    *out_other = WEIR__MANIFEST_BAD;
     for (int i = 0; i < COPIES; i++) {
         weir__manifest_init(&copy[i]);
         rc[i] = path_of(dir, i, path, &why[i]);
@@ -437,7 +437,9 @@ int weir__manifest_load(struct weir__fs *fs, const char *dir, struct weir__manif
         weir__manifest_fini(&copy[best]);
         return weir__fail(err, rc[told], "%s/manifest.%d: %.300s", dir, told, why[told].text);
     }
-    *out_equal = rc[0] == 0 && rc[1] == 0 && copy[0].generation == copy[1].generation;
+    if (rc[1 - best] == 0 || rc[1 - best] == WEIR_ENOTFOUND) *out_other = WEIR__MANIFEST_OLDER;
+    if (rc[1 - best] == 0 && copy[0].generation == copy[1].generation)
+        *out_other = WEIR__MANIFEST_EQUAL;
     *out = copy[best];
     out->copy = best;
     weir__manifest_fini(&copy[1 - best]);

@@ -60,10 +60,16 @@ int weir__manifest_hub_copy(struct weir__manifest_hub *out, const struct weir__m
 int weir__manifest_encode(const struct weir__manifest *, struct weir__buf *, struct weir_error *);
 int weir__manifest_decode(struct weir__manifest *out, struct weir__bytes, struct weir_error *);
 
-/* The newer good copy; *out_equal tells whether both are good and the same: else a run did not get
- * to its end. WEIR_ENOTFOUND: there is no manifest. WEIR_ECORRUPT: there is no good one. */
+/* How the copy stands that was not taken. */
+enum weir__manifest_other {
+    WEIR__MANIFEST_EQUAL,
+    WEIR__MANIFEST_OLDER, /* a run did not get to its end */
+    WEIR__MANIFEST_BAD
+};
+
+/* The newer good copy. WEIR_ENOTFOUND: there is no manifest. WEIR_ECORRUPT: there is no good one. */
 int weir__manifest_load(struct weir__fs *, const char *dir, struct weir__manifest *out,
-                        bool *out_equal, struct weir_error *);
+                        enum weir__manifest_other *out_other, struct weir_error *);
 
 /* Writes one copy durably; `second` the one that the generation does not belong to. */
 int weir__manifest_write(struct weir__fs *, const char *dir, const struct weir__manifest *,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "hub/backup.h"
 #include "hub/state.h"
 #include "log/pool.h"
 
@@ -127,6 +128,7 @@ static int take_folder(struct weir__namespace *ns, struct weir_error *err)
     char path[WEIR__HUB_PATH_BYTES];
     int rc = ns->options.must_exist ? check_exists(ns, err) : make_folder(fs, ns->store.dir, err);
 
+    if (rc == 0) rc = weir__backup_refuse(fs, ns->store.dir, err);
     if (rc != 0) return rc;
     rc = weir__namespace_lock(&ns->held, fs, ns->store.dir, err);
     if (rc != 0) return rc;

@@ -83,7 +83,7 @@ struct source {
     const char *dir;
     struct weir__file *lock;
     struct weir__manifest manifest;
-    bool equal; /* both copies of the manifest are good and the same */
+    enum weir__manifest_other other;
 };
 
 /* A backup on a medium that cannot be written can be read all the same. */
@@ -110,17 +110,32 @@ static int open_source(struct source *s, struct weir__fs *fs, const char *dir,
 
     *s = (struct source){.fs = fs ? fs : weir__fs_posix(), .dir = dir};
     weir__manifest_init(&s->manifest);
-    rc = weir__manifest_load(s->fs, dir, &s->manifest, &s->equal, err);
+    rc = weir__manifest_load(s->fs, dir, &s->manifest, &s->other, err);
     if (rc == WEIR_ENOTFOUND) return weir__fail(err, rc, "%s is not a backup", dir);
     if (rc == 0 && s->manifest.generation == 0)
         rc = weir__fail(err, WEIR_ENOTFOUND, "no backup into %s was ever finished", dir);
     if (rc == 0) { /* again under the lock: a run may just have ended */
         rc = lock_source(s, err);
         weir__manifest_fini(&s->manifest);
-        if (rc == 0) rc = weir__manifest_load(s->fs, dir, &s->manifest, &s->equal, err);
+        if (rc == 0) rc = weir__manifest_load(s->fs, dir, &s->manifest, &s->other, err);
     }
     if (rc != 0) leave_source(s);
     return rc;
+}
+
+/* Neither makes the backup a bad one, and the next run puts both right. */
+static void tell_other(const struct source *s, const struct weir__backup_options *options,
+                       struct weir__backup_result *out)
+{
+    if (s->other == WEIR__MANIFEST_OLDER)
+        weir__log_line(&options->logger, WEIR__WARN, "backup",
+                       "the last run into %s did not get to its end; the next one will tidy up",
+                       s->dir);
+    if (s->other != WEIR__MANIFEST_BAD) return;
+    out->damaged++;
+    weir__log_line(&options->logger, WEIR__ERROR, "backup",
+                   "damage in %s: manifest.%d is bad, manifest.%d serves; the next run repairs it",
+                   s->dir, 1 - s->manifest.copy, s->manifest.copy);
 }
 
 int weir__backup_check(const char *from, const struct weir__backup_options *options,
@@ -133,12 +148,9 @@ int weir__backup_check(const char *from, const struct weir__backup_options *opti
     if (rc != 0) return rc;
     weir__manifest_sum(&s.manifest, out);
     rc = pass_hubs(s.fs, from, NULL, &s.manifest, out, err);
-    if (rc == 0 && s.equal) rc = weir__backup_check_rest(s.fs, from, &s.manifest, err);
-    if (rc == 0 && !s.equal)
-        weir__log_line(&options->logger, WEIR__WARN, "backup",
-                       "%s: one copy of the manifest is old or bad, the other serves; the next "
-                       "backup repairs it",
-                       from);
+    if (rc == 0 && s.other != WEIR__MANIFEST_OLDER)
+        rc = weir__backup_check_rest(s.fs, from, &s.manifest, err);
+    tell_other(&s, options, out);
     leave_source(&s);
     return rc;
 }

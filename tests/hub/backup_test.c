@@ -1,0 +1,309 @@
+/* backup_test.c - a folder is backed up while it is published to, event by event.
+ *
+ * The publisher runs inside the disk's hook, between any two calls of the backup: it appends, rolls
+ * and lets segments expire at every place where another process could. What is restored must hold
+ * all that was acknowledged before the backup began, as a prefix of what was published, and miss
+ * nothing that the folder still has. */
+#include "hub/backup_world.h"
+
+#define SEEDS 6
+#define ROUNDS 3
+#define SEGMENT (1u << 20)
+
+static void go_on(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct model *m = user;
+
+    (void)disk, (void)call;
+    if (!entering || m->busy || dice_roll(&m->dice, 8) != 0) return;
+    m->busy = true;
+    m->hooked++;
+    model_publish_some(m, 1 + (int)dice_roll(&m->dice, 4));
+    simclock_pass(&m->world.time, 5);
+    if (dice_roll(&m->dice, 4) == 0)
+        assert_int_equal(weir__namespace_step(m->world.ns, &m->world.err), 0);
+    m->busy = false;
+}
+
+/* The restored folder against the model and against where the folder stood before and after. */
+static void compare(struct model *m, const char *dir, const struct standing *before)
+{
+    struct standing after, restored;
+    struct weir__backup_result result;
+
+    assert_int_equal(model_restore(m, m->world.disk, dir, &result), 0);
+    model_stand(m, m->world.ns, &after);
+    model_check_folder(m, m->world.disk, dir, &restored);
+    for (int i = 0; i < HUBS; i++)
+        for (int p = 0; p < PARTITIONS; p++) {
+            assert_true(restored.next[i][p] >= before->next[i][p]);
+            assert_true(restored.next[i][p] <= after.next[i][p]);
+            assert_true(restored.begin[i][p] >= before->begin[i][p]);
+            assert_true(restored.begin[i][p] <= after.begin[i][p]);
+        }
+}
+
+static void run_under_load(uint64_t seed, uint64_t retain_bytes)
+{
+    static struct model m;
+    char dir[32];
+
+    model_init(&m, seed, retain_bytes);
+    model_publish_some(&m, 100);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct weir__backup_result result;
+        struct standing before;
+
+        model_stand(&m, m.world.ns, &before);
+        simfs_hook(m.world.disk, go_on, &m);
+        assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+        simfs_hook(m.world.disk, NULL, NULL);
+        assert_int_equal(result.damaged, 0);
+        assert_int_equal(result.hubs, HUBS);
+        snprintf(dir, sizeof dir, "r%d", round);
+        compare(&m, dir, &before);
+    }
+    assert_true(m.hooked > 20);
+    assert_int_equal(world_close(&m.world), 0);
+    assert_int_equal(simfs_open_files(m.world.disk), 0);
+    world_fini(&m.world);
+}
+
+static void under_load(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) run_under_load(seed, 0);
+}
+
+static void under_load_and_expiry(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) run_under_load(seed, (uint64_t)3 * SEGMENT);
+}
+
+/* ---- incremental ---- */
+
+static void copies_what_is_new(void **state)
+{
+    static struct model m;
+    struct weir__backup_result first, idle, more;
+    struct standing restored;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 120; i++) model_publish(&m, 0, 0, 150);
+    model_publish(&m, 1, 1, 10);
+    assert_int_equal(model_backup(&m, m.world.disk, &first), 0);
+    assert_true(first.segments_copied >= 5);
+    assert_true(first.bytes_copied > 4 * SEGMENT);
+    assert_int_equal(first.segments_reused, 0);
+
+    assert_int_equal(model_backup(&m, m.world.disk, &idle), 0);
+    assert_int_equal(idle.segments_copied, 0);
+    assert_int_equal(idle.bytes_copied, 0);
+    assert_int_equal(idle.segments_reused, first.segments_copied);
+    assert_int_equal(idle.bytes_reused, first.bytes_copied);
+    assert_int_equal(idle.segments_removed, 0);
+
+    model_publish(&m, 1, 0, 1); /* the newest segment of one hub has changed, nothing else */
+    assert_int_equal(model_backup(&m, m.world.disk, &more), 0);
+    assert_int_equal(more.segments_copied, 1);
+    assert_int_equal(more.segments_removed, 1);
+    assert_true(more.bytes_copied < 64 << 10);
+    assert_int_equal(more.events, first.events + 1);
+    assert_int_equal(model_restore(&m, m.world.disk, "r", &more), 0);
+    model_check_folder(&m, m.world.disk, "r", &restored);
+    assert_int_equal(restored.next[1][0], 1);
+    world_fini(&m.world);
+}
+
+static void expire_all(struct model *m)
+{
+    for (int i = 0; i < 120; i++) {
+        model_publish(m, 0, 0, 150);
+        assert_int_equal(weir__namespace_step(m->world.ns, &m->world.err), 0);
+    }
+}
+
+static void expired_go_or_stay(void **state)
+{
+    static struct model m;
+    struct weir__backup_options o;
+    struct weir__backup_result result;
+    struct standing restored, is;
+
+    (void)state;
+    model_init(&m, 1, (uint64_t)3 * SEGMENT);
+    o = model_options(&m, m.world.disk);
+    o.keep_expired = true;
+    for (int i = 0; i < 20; i++) { /* often enough that every segment is seen sealed */
+        for (int n = 0; n < 15; n++) model_publish(&m, 0, 0, 150);
+        assert_int_equal(weir__namespace_step(m.world.ns, &m.world.err), 0);
+        assert_int_equal(weir__backup_run(WORLD_DIR, TO, &o, &result, &m.world.err), 0);
+    }
+    model_stand(&m, m.world.ns, &is);
+    assert_true(is.begin[0][0] > 0);
+    assert_int_equal(model_restore(&m, m.world.disk, "all", &result), 0);
+    model_check_folder(&m, m.world.disk, "all", &restored);
+    assert_int_equal(restored.begin[0][0], 0);
+
+    expire_all(&m);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_true(result.segments_removed > 10);
+    assert_int_equal(model_restore(&m, m.world.disk, "new", &result), 0);
+    model_check_folder(&m, m.world.disk, "new", &restored);
+    model_stand(&m, m.world.ns, &is);
+    assert_int_equal(restored.begin[0][0], is.begin[0][0]);
+    assert_int_equal(restored.next[0][0], is.next[0][0]);
+    world_fini(&m.world);
+}
+
+/* A restored folder goes on otherwise than the one it came from. A segment that both filled, with
+ * the same number, place and length, must not be taken for the same. */
+static void lines_that_part(void **state)
+{
+    static struct model m;
+    struct weir__namespace_options options;
+    struct weir__backup_options o;
+    struct weir__backup_result result;
+    struct weir__namespace *ns, *first;
+    struct standing restored;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    model_publish(&m, 0, 0, 3);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(model_restore(&m, m.world.disk, "other", &result), 0);
+    options = m.world.options;
+    assert_int_equal(weir__namespace_open(&ns, "other", &options, &m.world.err), 0);
+    first = m.world.ns;
+    for (int i = 0; i < 60; i++) model_publish(&m, 0, 0, 150);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    m.lines[0][0].next = 3; /* the model follows the other line from here on */
+    m.lines[0][0].count = 1;
+    m.world.ns = ns;
+    simclock_pass(&m.world.time, 1000);
+    for (int i = 0; i < 60; i++) model_publish(&m, 0, 0, 150);
+    o = model_options(&m, m.world.disk);
+    assert_int_equal(weir__backup_run("other", TO, &o, &result, &m.world.err), 0);
+    assert_int_equal(result.segments_reused, 1); /* of the hub that is still the same */
+    assert_int_equal(model_restore(&m, m.world.disk, "third", &result), 0);
+    model_check_folder(&m, m.world.disk, "third", &restored);
+    assert_int_equal(restored.next[0][0], m.lines[0][0].next);
+    weir__namespace_close(first, NULL);
+    world_fini(&m.world);
+}
+
+/* ---- what is refused ---- */
+
+static void refusals(void **state)
+{
+    static struct model m;
+    struct weir__backup_options o;
+    struct weir__backup_result result;
+    struct weir__namespace_options options;
+    struct weir__namespace *ns;
+    struct weir__file *lock;
+    struct weir__fs *fs;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    fs = simfs_fs(m.world.disk);
+    o = model_options(&m, m.world.disk);
+    assert_int_equal(weir__backup_run("nowhere", TO, &o, &result, &m.world.err), WEIR_ENOTFOUND);
+    assert_int_equal(weir__backup_run(WORLD_DIR, WORLD_DIR, &o, &result, &m.world.err),
+                     WEIR_EINVAL);
+    simfs_put(m.world.disk, "taken/letter", "x", 1);
+    assert_int_equal(weir__backup_run(WORLD_DIR, "taken", &o, &result, &m.world.err), WEIR_EINVAL);
+    assert_int_equal(simfs_size(m.world.disk, "taken/lock"), 0);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), WEIR_ENOTFOUND);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(weir__backup_restore(TO, "taken", &o, &result, &m.world.err), WEIR_EEXIST);
+
+    assert_int_equal(fs->ops->open(fs, TO "/lock", WEIR__FS_LOCK, &lock, &m.world.err), 0);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), WEIR_ELOCKED);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), WEIR_ELOCKED);
+    weir__file_close(lock);
+
+    options = m.world.options; /* a backup is not opened for use */
+    assert_int_equal(weir__namespace_open(&ns, TO, &options, &m.world.err), WEIR_EINVAL);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+
+    options.must_exist = false; /* of another folder, whose hub has the same number */
+    assert_int_equal(weir__namespace_open(&ns, "second", &options, &m.world.err), 0);
+    assert_int_equal(
+        weir__namespace_hub_create(ns, &(struct weir__hub_config){.name = "a", .partitions = 2},
+                                   &m.world.err),
+        0);
+    assert_int_equal(weir__backup_run("second", TO, &o, &result, &m.world.err), WEIR_EINVAL);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    weir__namespace_close(ns, NULL);
+    world_fini(&m.world);
+}
+
+/* A hub that cannot be read does not keep the others from being backed up. */
+static void hub_without_control(void **state)
+{
+    static const uint8_t zeros[256 << 10];
+    static struct model m;
+    struct weir__backup_result result;
+    const char *control = WORLD_DIR "/hub-0000000000000001/control";
+    struct standing restored;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    model_publish(&m, 0, 0, 5);
+    model_publish(&m, 1, 0, 6);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    model_publish(&m, 0, 0, 7);
+    model_publish(&m, 1, 0, 8);
+    simfs_poke(m.world.disk, control, zeros, simfs_size(m.world.disk, control), 0);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.left_out, 1);
+    assert_true(m.world.errors > 0);
+    assert_int_equal(model_restore(&m, m.world.disk, "r", &result), 0);
+    model_check_folder(&m, m.world.disk, "r", &restored);
+    assert_int_equal(restored.next[0][0], 5);
+    assert_int_equal(restored.next[1][0], 14);
+    world_fini(&m.world);
+}
+
+/* Damage of the folder is told, copied and restored as it is. */
+static void damage_is_told(void **state)
+{
+    static struct model m;
+    struct weir__backup_options o;
+    struct weir__backup_result result;
+    const char *path = WORLD_DIR "/hub-0000000000000001/00000001.seg";
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 60; i++) model_publish(&m, 0, 0, 150);
+    simfs_flip(m.world.disk, path, (uint64_t)8 * 100000);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.damaged, 1);
+    assert_int_equal(m.world.errors, 1);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.damaged, 1); /* known from before */
+    o = model_options(&m, m.world.disk);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    assert_int_equal(result.damaged, 1);
+    simfs_spoil(m.world.disk, path, 200000, 512);
+    simfs_flip(m.world.disk, path, (uint64_t)8 * 100000); /* so that it is copied again */
+    simfs_flip(m.world.disk, path, (uint64_t)8 * 1000);
+    assert_int_equal(weir__backup_run(WORLD_DIR, "second", &o, &result, &m.world.err), 0);
+    assert_true(result.damaged >= 2);
+    world_fini(&m.world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(under_load),          cmocka_unit_test(under_load_and_expiry),
+        cmocka_unit_test(copies_what_is_new),  cmocka_unit_test(expired_go_or_stay),
+        cmocka_unit_test(lines_that_part),     cmocka_unit_test(refusals),
+        cmocka_unit_test(hub_without_control), cmocka_unit_test(damage_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
