@@ -301,6 +301,6 @@ int weir__backup_run(const char *dir, const char *to, const struct weir__backup_
     weir__catalog_fini(&r.catalog);
     weir__manifest_fini(&r.next);
     weir__manifest_fini(&r.pool);
-    weir__backup_folder_leave(&r.to, rc != 0);
+    weir__backup_folder_leave(&r.to, rc != 0 && rc != WEIR_EUNKNOWN);
     return rc;
 }

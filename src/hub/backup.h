@@ -47,7 +47,8 @@ struct weir__backup_result {
  * takes no lock on it. Returns 0 also when there is damage: out counts it.
  * WEIR_ENOTFOUND: dir is no data folder. WEIR_EINVAL: `to` holds something else, or a backup of
  * another folder. WEIR_ELOCKED: another process is at `to`. WEIR_EBUSY: the folder changes too fast.
- * After an error `to` is the backup it was before, or is gone. */
+ * After an error `to` is the backup it was before, or is gone when there was none;
+ * WEIR_EUNKNOWN: it may also be the new one. */
 int weir__backup_run(const char *dir, const char *to, const struct weir__backup_options *,
                      struct weir__backup_result *out, struct weir_error *);
 

@@ -212,11 +212,11 @@ static int remove_name(const char *name, void *user)
     return 0;
 }
 
-void weir__backup_folder_leave(struct weir__backup_folder *f, bool failed)
+void weir__backup_folder_leave(struct weir__backup_folder *f, bool undo)
 {
-    if (failed && f->lock) weir__backup_sweep(f->fs, f->dir, &f->manifest, NULL, NULL);
+    if (undo && f->lock) weir__backup_sweep(f->fs, f->dir, &f->manifest, NULL, NULL);
     weir__file_close(f->lock);
-    if (failed && f->made) {
+    if (undo && f->made) {
         f->fs->ops->list(f->fs, f->dir, remove_name, f, NULL);
         f->fs->ops->remove(f->fs, f->dir, NULL);
     }

@@ -461,10 +461,10 @@ int weir__manifest_write(struct weir__fs *fs, const char *dir, const struct weir
     if (rc == WEIR_ENOTFOUND) rc = fs->ops->open(fs, path, WEIR__FS_CREATE, &f, err);
     if (rc == 0) rc = f->ops->allocate(f, buf.len, err); /* the one before may have been longer */
     part = weir__buf_bytes(&buf);
-    if (rc == 0) rc = f->ops->write(f, &part, 1, 0, err);
-    if (rc == 0) rc = f->ops->sync(f, err);
+    if (rc == 0 && (f->ops->write(f, &part, 1, 0, err) != 0 || f->ops->sync(f, err) != 0 ||
+                    fs->ops->sync_dir(fs, dir, err) != 0))
+        rc = WEIR_EUNKNOWN;
     weir__file_close(f);
-    if (rc == 0) rc = fs->ops->sync_dir(fs, dir, err);
     weir__buf_fini(&buf);
     return rc == 0 ? 0 : weir__wrap(err, rc, "writing %s", path);
 }

@@ -71,7 +71,8 @@ enum weir__manifest_other {
 int weir__manifest_load(struct weir__fs *, const char *dir, struct weir__manifest *out,
                         enum weir__manifest_other *out_other, struct weir_error *);
 
-/* Writes one copy durably; `second` the one that the generation does not belong to. */
+/* Writes one copy durably; `second` the one that the generation does not belong to. WEIR_EUNKNOWN:
+ * it may be there or not. Any other error: it is not. */
 int weir__manifest_write(struct weir__fs *, const char *dir, const struct weir__manifest *,
                          bool second, struct weir_error *);
 
@@ -105,8 +106,8 @@ struct weir__backup_folder {
 
 int weir__backup_folder_take(struct weir__backup_folder *, struct weir__fs *, const char *dir,
                              struct weir_error *);
-/* failed: what this run left is removed, the folder too when this run made it. */
-void weir__backup_folder_leave(struct weir__backup_folder *, bool failed);
+/* undo: what this run left is removed, the folder too when this run made it. */
+void weir__backup_folder_leave(struct weir__backup_folder *, bool undo);
 
 /* Removes files of hubs that the manifest does not name. *out_segments counts. */
 int weir__backup_sweep(struct weir__fs *, const char *dir, const struct weir__manifest *,

@@ -142,6 +142,7 @@ struct walk {
     uint8_t *window;
     size_t window_len;
     uint64_t window_at; /* file offset of window[0] */
+    bool unread;        /* the disk did not give what was asked for last */
 };
 
 /* The len bytes at a log position in one piece; *out NULL when the file ends before. */
@@ -209,7 +210,9 @@ static int batch_at(struct walk *w, uint64_t position, struct weir__batch_header
     if (rc == 0 && at && weir__batch_begins(at, stamp, position) &&
         weir__batch_decode(at, stamp, out) && plausible(w, out, position))
         rc = check_body(w, out, out_good, err);
-    return rc == WEIR_EIO ? 0 : rc;
+    if (rc != WEIR_EIO) return rc;
+    w->unread = true;
+    return 0;
 }
 
 static void pass_batch(struct weir__backup_moment *m, const struct weir__batch_header *h)
@@ -251,6 +254,7 @@ static int walk_batches(const struct weir__backup_log *log, struct weir__backup_
         m->end += weir__batch_bytes(h.body_bytes);
         ++*out_passed;
     }
+    m->unread = w.unread;
     free(w.window);
     weir__file_close(w.file);
     return rc;
@@ -368,14 +372,16 @@ int weir__backup_moment_settle(const struct weir__backup_log *log, struct weir__
                                struct weir_error *err)
 {
     struct settling s = {.moment = m};
-    struct weir__backup_moment probe = *m;
+    struct weir__backup_moment probe;
     uint64_t passed = 0;
-    int rc = scan_rest(log, &s, err);
+    int rc = m->unread ? walk_batches(log, m, UINT64_MAX, &passed, err) : 0;
 
+    if (rc == 0) rc = scan_rest(log, &s, err);
     if (rc == WEIR_ENOTFOUND) return 0; /* expired: weir__backup_moment_still will say so */
     if (rc != 0 || !s.damage) return rc == 0 ? 0 : weir__wrap(err, rc, "%s", log->dir);
     /* The log may have been written to between two reads of the scan: only what is still bad now,
      * with a proof behind it that is older than this look, is damage. */
+    probe = *m;
     probe.heads = calloc(m->control.partitions, sizeof *probe.heads);
     if (!probe.heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     rc = walk_batches(log, &probe, 1, &passed, err);
