@@ -1,0 +1,298 @@
+/* backup_test.c - where a log ends, seen from outside while it is open; and what of its files
+ * counts. Each test shows one thing that must not move the end: an unfinished write, bytes of an
+ * earlier opening, damage, a header that is gone, segments that expire. */
+#include "log/backup.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "support/simfs.h"
+
+#define DIR "log"
+#define PARTITIONS 3
+#define WAIT weir__deadline_ns(20000)
+
+struct place {
+    struct simfs *disk;
+    struct simclock clock;
+    struct weir__log_options o;
+    struct weir__log *log;
+    struct weir__backup_log outside;
+    uint64_t end; /* offset behind the newest event, where a batch of one event lies */
+};
+
+static void place_open(struct place *p)
+{
+    assert_int_equal(weir__log_open(&p->log, &p->o, NULL), 0);
+}
+
+static void place_init(struct place *p)
+{
+    *p = (struct place){.disk = simfs_new(), .clock = {1700000000000, 1000}};
+    p->o = (struct weir__log_options){.fs = simfs_fs(p->disk),
+                                      .clock = simclock(&p->clock),
+                                      .dir = DIR,
+                                      .hub_id = 5,
+                                      .partitions = PARTITIONS,
+                                      .segment_bytes_max = 1 << 20,
+                                      .retain_ms = -1,
+                                      .no_threads = true};
+    p->outside = (struct weir__backup_log){p->o.fs, DIR, 5};
+    assert_int_equal(weir__log_create(&p->o, NULL), 0);
+    place_open(p);
+}
+
+static void place_fini(struct place *p)
+{
+    weir__log_close(p->log, NULL);
+    assert_int_equal(simfs_open_files(p->disk), 0);
+    simfs_free(p->disk);
+}
+
+/* Where the next batch will lie, when the segment has room for it. */
+static uint64_t append(struct weir__log *log, uint32_t partition, uint32_t bytes)
+{
+    uint8_t *body = calloc(1, bytes);
+    struct weir__log_batch batch = {.partition = partition,
+                                    .count = 1,
+                                    .body = {weir__bytes_of(body, bytes)}};
+    struct weir__log_receipt receipt;
+
+    memset(body, 'x', bytes);
+    assert_int_equal(weir__log_append_wait(log, &batch, WAIT, &receipt, NULL), 0);
+    free(body);
+    return receipt.offset + weir__batch_bytes(bytes);
+}
+
+static void take(struct place *p, struct weir__backup_moment *m)
+{
+    struct weir_error err = {0};
+
+    if (weir__backup_moment_take(&p->outside, m, &err) != 0) fail_msg("%s", err.text);
+    if (weir__backup_moment_settle(&p->outside, m, &err) != 0) fail_msg("%s", err.text);
+}
+
+static uint64_t end_of(struct place *p)
+{
+    struct weir__backup_moment m;
+    uint64_t end;
+
+    take(p, &m);
+    assert_false(m.damaged);
+    end = m.end;
+    weir__backup_moment_fini(&m);
+    return end;
+}
+
+static void sees_what_was_acknowledged(void **state)
+{
+    struct weir__log_partition_info info;
+    struct weir__backup_moment m;
+    struct place p;
+    uint64_t end;
+
+    (void)state;
+    place_init(&p);
+    for (uint32_t i = 0; i < 400; i++) { /* over three segments, batches up to two windows long */
+        end = append(p.log, i % PARTITIONS, i == 200 ? 900000 : 5000 + i);
+        if (i % 50 == 0) assert_int_equal(end_of(&p), end);
+    }
+    take(&p, &m);
+    assert_int_equal(m.end, end);
+    assert_true(m.control.watermark < end);
+    for (uint32_t i = 0; i < PARTITIONS; i++) {
+        assert_int_equal(weir__log_partition_info(p.log, i, &info, NULL), 0);
+        assert_int_equal(m.heads[i].next_sequence, info.next_sequence);
+        assert_int_equal(m.heads[i].last_offset, info.last_offset);
+        assert_int_equal(m.heads[i].last_time_ms, info.last_time_ms);
+    }
+    weir__backup_moment_fini(&m);
+    place_fini(&p);
+}
+
+/* Copies the bytes that the log wrote on another disk for a batch at `end` over this disk's. */
+static void plant(struct place *p, struct simfs *from, uint64_t end, size_t len)
+{
+    uint8_t *bytes = malloc(len);
+    const char *path = DIR "/00000001.seg";
+
+    assert_int_equal(simfs_peek(from, path, bytes, len, end - WEIR__LOG_ORIGIN), (long)len);
+    simfs_poke(p->disk, path, bytes, len, end - WEIR__LOG_ORIGIN);
+    free(bytes);
+}
+
+/* The same log on a copy of the disk, with one batch more. */
+static struct simfs *one_more(struct place *p, uint32_t bytes)
+{
+    struct simfs *disk = simfs_clone(p->disk);
+    struct weir__log_options o = p->o;
+    struct weir__log *log;
+
+    o.fs = simfs_fs(disk);
+    o.sabotage = WEIR__LOG_SKIP_EPOCH; /* as if the first opening went on */
+    assert_int_equal(weir__log_open(&log, &o, NULL), 0);
+    append(log, 1, bytes);
+    weir__log_close(log, NULL);
+    return disk;
+}
+
+static void unfinished_write(void **state)
+{
+    struct simfs *ahead;
+    struct place p;
+    uint64_t end;
+
+    (void)state;
+    place_init(&p);
+    end = append(p.log, 0, 3000);
+    ahead = one_more(&p, 20000);
+    plant(&p, ahead, end, 10000); /* its header is whole, its body is not */
+    assert_int_equal(end_of(&p), end);
+    plant(&p, ahead, end, 80 + 20000);
+    assert_int_equal(end_of(&p), end + weir__batch_bytes(20000));
+    simfs_free(ahead);
+    place_fini(&p);
+}
+
+static void bytes_of_an_earlier_opening(void **state)
+{
+    struct simfs *ahead;
+    struct place p;
+    uint64_t end;
+
+    (void)state;
+    place_init(&p);
+    end = append(p.log, 0, 3000);
+    ahead = one_more(&p, 20000);
+    weir__log_close(p.log, NULL);
+    place_open(&p); /* batches from here on carry another epoch */
+    plant(&p, ahead, end, 80 + 20000);
+    assert_int_equal(end_of(&p), end);
+    simfs_free(ahead);
+    place_fini(&p);
+}
+
+/* A damaged batch in front of readable ones: the end lies behind them, and the copy's control file
+ * leaves it to the opening what was lost. */
+static void damage_in_front_of_the_end(void **state)
+{
+    struct weir__rand rand = weir__rand_system();
+    struct weir__backup_moment m;
+    struct weir__control c;
+    struct place p;
+    uint64_t bad, end = 0;
+
+    (void)state;
+    place_init(&p);
+    bad = append(p.log, 0, 3000);
+    for (uint32_t i = 0; i < 5; i++) end = append(p.log, i % PARTITIONS, 3000);
+    simfs_flip(p.disk, DIR "/00000001.seg", (bad - WEIR__LOG_ORIGIN + 10) * 8);
+    assert_int_equal(weir__backup_moment_take(&p.outside, &m, NULL), 0);
+    assert_int_equal(m.end, bad);
+    assert_int_equal(weir__backup_moment_settle(&p.outside, &m, NULL), 0);
+    assert_true(m.damaged);
+    assert_int_equal(m.end, end);
+    assert_int_equal(weir__backup_control(&m, 1, 1, &rand, &c, NULL), 0);
+    assert_int_equal(c.watermark, m.control.watermark);
+    assert_int_equal(c.epoch, m.control.epoch);
+    weir__control_fini(&c);
+    weir__backup_moment_fini(&m);
+    place_fini(&p);
+}
+
+static void last_header_is_gone(void **state)
+{
+    static const uint8_t zeros[4096];
+    const char *path = DIR "/00000001.seg";
+    struct place p;
+    uint64_t end;
+
+    (void)state;
+    place_init(&p);
+    end = append(p.log, 0, 3000);
+    simfs_poke(p.disk, path, zeros, sizeof zeros, 0);
+    assert_int_equal(end_of(&p), end);
+    simfs_poke(p.disk, path, zeros, sizeof zeros, simfs_size(p.disk, path) - sizeof zeros);
+    assert_int_equal(end_of(&p), end);
+    place_fini(&p);
+}
+
+static void expired_meanwhile(void **state)
+{
+    struct weir__backup_moment m;
+    struct weir__backup_row row;
+    struct place p;
+    uint64_t first = 0;
+
+    (void)state;
+    place_init(&p);
+    weir__log_close(p.log, NULL);
+    p.o.retain_bytes = 2 << 20;
+    place_open(&p);
+    for (uint32_t i = 0; i < 40; i++) append(p.log, 0, 60000);
+    take(&p, &m);
+    assert_int_equal(weir__backup_moment_still(&p.outside, &m, &first, NULL), 0);
+    assert_int_equal(weir__backup_row_read(&p.outside, &m, &row, NULL), 0);
+    assert_int_equal(row.missing, 0);
+    assert_int_equal(row.at[row.count - 1].h.number, m.control.last_segment);
+    weir__backup_row_fini(&row);
+    for (uint32_t i = 0; i < 100; i++) {
+        append(p.log, 0, 60000);
+        assert_int_equal(weir__log_step(p.log, NULL), 0);
+    }
+    assert_int_equal(weir__backup_moment_still(&p.outside, &m, &first, NULL), WEIR_EBUSY);
+    assert_int_equal(weir__backup_row_read(&p.outside, &m, &row, NULL), WEIR_EBUSY);
+    weir__backup_moment_fini(&m);
+    place_fini(&p);
+}
+
+/* A file that was used before has old bytes behind its batches: they do not count. */
+static void old_bytes_are_left_behind(void **state)
+{
+    struct weir__backup_extent x;
+    struct weir__backup_copied copied;
+    struct weir__backup_moment m;
+    struct weir__segment last;
+    char path[64];
+    struct place p;
+
+    (void)state;
+    place_init(&p);
+    weir__log_close(p.log, NULL);
+    p.o.retain_bytes = 2 << 20;
+    place_open(&p);
+    do {
+        append(p.log, 0, 60000);
+        assert_int_equal(weir__log_step(p.log, NULL), 0);
+        take(&p, &m);
+        last = m.last;
+        last.end = m.end;
+        weir__backup_moment_fini(&m);
+    } while (last.h.number < 8 || last.end - last.data > 200000);
+    assert_int_equal(weir__backup_measure(&p.outside, &last, last.end, false, &x, NULL), 0);
+    snprintf(path, sizeof path, DIR "/%s", last.name);
+    assert_int_equal(x.used, last.end - last.h.base);
+    assert_int_equal(weir__backup_copy(p.o.fs, path, NULL, &x, NULL, &copied, NULL), 0);
+    assert_true(copied.stray > 0);
+    assert_int_equal(weir__backup_copy(p.o.fs, path, "copy", &x, NULL, &copied, NULL), 0);
+    assert_int_equal(weir__backup_copy(p.o.fs, "copy", NULL, &x, NULL, &copied, NULL), 0);
+    assert_int_equal(copied.stray, 0);
+    place_fini(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sees_what_was_acknowledged),  cmocka_unit_test(unfinished_write),
+        cmocka_unit_test(bytes_of_an_earlier_opening), cmocka_unit_test(damage_in_front_of_the_end),
+        cmocka_unit_test(last_header_is_gone),         cmocka_unit_test(expired_meanwhile),
+        cmocka_unit_test(old_bytes_are_left_behind),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
