@@ -195,23 +195,45 @@ static int carry_over(struct run *r, uint32_t i, struct weir_error *err)
     return weir__manifest_hub_copy(&r->next.hubs[r->next.hub_count++], former, err);
 }
 
-static int save_hub(struct run *r, uint32_t i, struct weir_error *err)
+static void make_job(struct run *r, uint32_t i, struct weir__backup_job *out)
 {
     const struct weir__catalog_hub *hub = &r->catalog.hubs[i];
+
+    *out = (struct weir__backup_job){.options = &r->options,
+                                     .hub_name = hub->name,
+                                     .to = r->to.dir,
+                                     .former = weir__manifest_hub(&r->to.manifest, hub->id),
+                                     .pool = weir__manifest_hub(&r->pool, hub->id),
+                                     .result = r->result};
+}
+
+/* The small files of all hubs come first, close to their moments. */
+static int begin_hub(struct run *r, uint32_t i, struct weir_error *err)
+{
     char path[WEIR__HUB_PATH_BYTES];
-    struct weir__backup_job job = {.options = &r->options,
-                                   .hub_name = hub->name,
-                                   .to = r->to.dir,
-                                   .former = weir__manifest_hub(&r->to.manifest, hub->id),
-                                   .pool = weir__manifest_hub(&r->pool, hub->id),
-                                   .result = r->result};
+    struct weir__backup_job job;
     int rc;
 
     if (!r->moments[i].heads) return carry_over(r, i, err);
+    make_job(r, i, &job);
     rc = log_of(r, i, path, &job.log, err);
     if (rc == 0)
-        rc = weir__backup_hub(&job, &r->moments[i], &r->next.hubs[r->next.hub_count++], err);
-    return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", hub->name);
+        rc = weir__backup_hub_begin(&job, &r->moments[i], &r->next.hubs[r->next.hub_count++], err);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", r->catalog.hubs[i].name);
+}
+
+static int save_hub(struct run *r, uint32_t i, struct weir_error *err)
+{
+    struct weir__manifest_hub *hub = weir__manifest_hub(&r->next, r->catalog.hubs[i].id);
+    char path[WEIR__HUB_PATH_BYTES];
+    struct weir__backup_job job;
+    int rc;
+
+    if (!r->moments[i].heads) return 0;
+    make_job(r, i, &job);
+    rc = log_of(r, i, path, &job.log, err);
+    if (rc == 0) rc = weir__backup_hub(&job, &r->moments[i], hub, err);
+    return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", r->catalog.hubs[i].name);
 }
 
 static int save_hubs(struct run *r, struct weir_error *err)
@@ -222,6 +244,7 @@ static int save_hubs(struct run *r, struct weir_error *err)
     r->result->damaged = r->result->left_out = 0;
     r->next.hubs = calloc(r->moment_count + 1, sizeof *r->next.hubs);
     if (!r->next.hubs) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = begin_hub(r, i, err);
     for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = save_hub(r, i, err);
     return rc;
 }
@@ -264,7 +287,7 @@ static int commit(struct run *r, struct weir_error *err)
     if (rc == 0) rc = weir__manifest_write(fs, r->to.dir, &r->next, false, err);
     if (rc != 0) return rc;
     r->to.made = false; /* it is a backup now, whatever happens */
-    rc = weir__backup_write_rest(fs, r->to.dir, &r->next, former, err);
+    rc = weir__backup_write_rest(fs, r->to.dir, &r->next, former, true, err);
     if (rc == 0)
         rc = weir__backup_sweep(fs, r->to.dir, &r->next, &r->result->segments_removed, err);
     if (rc == 0) rc = weir__manifest_write(fs, r->to.dir, &r->next, true, err);

@@ -56,7 +56,7 @@ static bool is_named(const struct weir__manifest_hub *hub, const char *file)
 {
     uint64_t name = strtoull(file, NULL, 10);
 
-    if (strcmp(file, CONTROL_NAME) == 0) return true;
+    if (strcmp(file, CONTROL_NAME) == 0 || weir__backup_extra_named(hub, file)) return true;
     if (!weir__backup_is_segment(file)) return false;
     for (uint32_t i = 0; i < hub->segment_count; i++)
         if (hub->segments[i].name == name) return true;
@@ -283,8 +283,27 @@ static int write_id(struct weir__fs *fs, const char *dir, const char *id, struct
     return rc;
 }
 
+/* Under their own names, beside the aux files; what is there of an earlier run goes. */
+static int write_extras(struct weir__fs *fs, const char *dir, const struct weir__manifest_hub *hub,
+                        struct weir_error *err)
+{
+    char hub_dir[WEIR__HUB_PATH_BYTES], path[WEIR__BACKUP_PATH_BYTES];
+    int rc;
+
+    if (hub->extra_count == 0 || weir__backup_extras_pass(fs, dir, false, NULL, hub, NULL) == 0)
+        return 0;
+    rc = weir__namespace_hub_dir(dir, hub->id, hub_dir, sizeof hub_dir, err);
+    for (uint32_t i = 0; rc == 0 && i < hub->extra_count; i++) {
+        rc = join(hub_dir, hub->extras[i].name, path, err);
+        if (rc == 0) rc = fs->ops->remove(fs, path, err);
+        if (rc == WEIR_ENOTFOUND) rc = 0;
+    }
+    if (rc == 0) rc = weir__backup_extras_pass(fs, dir, true, dir, hub, err);
+    return rc == 0 ? fs->ops->sync_dir(fs, hub_dir, err) : rc;
+}
+
 int weir__backup_write_rest(struct weir__fs *fs, const char *dir, const struct weir__manifest *m,
-                            const struct weir__manifest *former, struct weir_error *err)
+                            const struct weir__manifest *former, bool aux, struct weir_error *err)
 {
     int rc = 0;
 
@@ -294,6 +313,7 @@ int weir__backup_write_rest(struct weir__fs *fs, const char *dir, const struct w
 
         if (!old || !same_control(&old->control, &hub->control))
             rc = write_control(fs, dir, m, hub, err);
+        if (rc == 0 && aux) rc = write_extras(fs, dir, hub, err);
     }
     if (rc == 0) rc = write_id(fs, dir, m->id, err);
     if (rc == 0) rc = write_catalog(fs, dir, &m->catalog, err);
@@ -367,8 +387,10 @@ int weir__backup_check_rest(struct weir__fs *fs, const char *dir, const struct w
     weir__buf_fini(&catalog);
     if (rc == 0 && m->id[0])
         rc = check_file(fs, dir, "id", weir__bytes_of(m->id, strlen(m->id)), err);
-    for (uint32_t i = 0; rc == 0 && i < m->hub_count; i++)
+    for (uint32_t i = 0; rc == 0 && i < m->hub_count; i++) {
         rc = check_control(fs, dir, &m->hubs[i], err);
+        if (rc == 0) rc = weir__backup_extras_pass(fs, dir, false, NULL, &m->hubs[i], err);
+    }
     return rc;
 }
 

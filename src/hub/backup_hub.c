@@ -257,8 +257,8 @@ static uint64_t count_events(const struct weir__backup_job *job,
     return events;
 }
 
-static int begin_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
-                     struct weir__manifest_hub *hub, struct weir_error *err)
+int weir__backup_hub_begin(struct weir__backup_job *job, const struct weir__backup_moment *m,
+                           struct weir__manifest_hub *hub, struct weir_error *err)
 {
     char dir[WEIR__HUB_PATH_BYTES];
     struct weir__fs *fs = job->options->fs;
@@ -271,7 +271,8 @@ static int begin_hub(struct weir__backup_job *job, const struct weir__backup_mom
     if (job->former) hub->next_name = job->former->next_name;
     if (job->pool && job->pool->next_name > hub->next_name) hub->next_name = job->pool->next_name;
     if (rc == 0) rc = fs->ops->make_dir(fs, dir, err);
-    return rc == WEIR_EEXIST ? 0 : rc;
+    if (rc == WEIR_EEXIST) rc = 0;
+    return rc == 0 ? weir__backup_extras(&job->log, job->to, job->former, hub, err) : rc;
 }
 
 static int finish_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
@@ -301,9 +302,8 @@ int weir__backup_hub(struct weir__backup_job *job, const struct weir__backup_mom
                      struct weir__manifest_hub *out, struct weir_error *err)
 {
     struct weir__backup_row row = {0};
-    int rc = begin_hub(job, m, out, err);
+    int rc = weir__backup_row_read(&job->log, m, &row, err);
 
-    if (rc == 0) rc = weir__backup_row_read(&job->log, m, &row, err);
     if (rc == 0) rc = save_row(job, &row, out, err);
     if (rc == 0) rc = finish_hub(job, m, &row, out, err);
     if (rc == 0 && row.missing > 0)

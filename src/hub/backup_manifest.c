@@ -14,10 +14,12 @@
  *            per hub, in u64 or i64 each: id, version of the control file that was read, end, events,
  *              next name, then for the control file: partitions, secret, oldest segment, newest,
  *              watermark, start of the epoch, epoch, retention's clock, wall clock, up time, boot,
- *              and of the newest segment base, capacity, first batch, name; then segments;
+ *              and of the newest segment base, capacity, first batch, name; then segments, files;
  *            its heads as in control.c, one per partition;
  *            its segments, 144 bytes each, in u64: number, base, end of the one before, end, epoch,
- *              name, bytes of the file, used, tail, mark, damaged places, three zeros; then SHA-256
+ *              name, bytes of the file, used, tail, mark, damaged places, three zeros; then SHA-256;
+ *            its other files, 88 bytes each: name, zeros up to 40, u64 number of the aux file, u64
+ *              bytes; then SHA-256
  *
  * The manifest alone says what the backup holds. The control files, the catalogue and the id that
  * lie beside it follow from it; they are there so that a backup can be inspected like a folder. */
@@ -32,7 +34,9 @@
 #define DIGEST_AT 16u
 #define DIGEST_FROM 48u
 #define ID_AT 88u
-#define HUB_BYTES (21u * 8)
+#define HUB_BYTES (22u * 8)
+#define EXTRA_BYTES (WEIR__MANIFEST_NAME_BYTES + 16u + WEIR__DIGEST_BYTES)
+#define EXTRAS_MAX 1000u
 #define SEGMENT_BYTES 144u
 #define SEGMENTS_MAX 1000000u
 #define COPIES 2
@@ -89,6 +93,7 @@ void weir__manifest_hub_fini(struct weir__manifest_hub *hub)
 {
     weir__control_fini(&hub->control);
     free(hub->segments);
+    free(hub->extras);
     *hub = (struct weir__manifest_hub){0};
 }
 
@@ -112,16 +117,19 @@ int weir__manifest_hub_copy(struct weir__manifest_hub *out, const struct weir__m
 {
     size_t heads = hub->control.partitions * sizeof *hub->control.heads;
     size_t segments = hub->segment_count * sizeof *hub->segments;
+    size_t extras = hub->extra_count * sizeof *hub->extras;
 
     *out = *hub;
     out->control.heads = malloc(heads ? heads : 1);
     out->segments = malloc(segments ? segments : 1);
-    if (!out->control.heads || !out->segments) {
+    out->extras = malloc(extras ? extras : 1);
+    if (!out->control.heads || !out->segments || !out->extras) {
         weir__manifest_hub_fini(out);
         return weir__fail(err, WEIR_ENOMEM, "out of memory for a manifest");
     }
     memcpy(out->control.heads, hub->control.heads, heads);
     memcpy(out->segments, hub->segments, segments);
+    if (extras) memcpy(out->extras, hub->extras, extras);
     return 0;
 }
 
@@ -204,6 +212,23 @@ static void pass_hub(struct cursor *c, struct weir__manifest_hub *hub)
     k->active.data = pass(c, k->active.data);
     k->active.name = pass(c, k->active.name);
     hub->segment_count = pass_small(c, hub->segment_count);
+    hub->extra_count = pass_small(c, hub->extra_count);
+}
+
+/* Whole words. */
+static void pass_bytes(struct cursor *c, void *bytes, size_t len)
+{
+    uint8_t *at = bytes;
+
+    for (size_t i = 0; i < len; i += 8) weir__store64(at + i, pass(c, weir__load64(at + i)));
+}
+
+static void pass_extra(struct cursor *c, struct weir__manifest_extra *extra)
+{
+    pass_bytes(c, extra->name, sizeof extra->name);
+    extra->aux = pass(c, extra->aux);
+    extra->bytes = pass(c, extra->bytes);
+    pass_bytes(c, extra->digest, sizeof extra->digest);
 }
 
 static void pass_segment(struct cursor *c, struct weir__manifest_segment *seg)
@@ -220,11 +245,7 @@ static void pass_segment(struct cursor *c, struct weir__manifest_segment *seg)
     seg->extent.mark = pass(c, seg->extent.mark);
     seg->damaged = pass(c, seg->damaged);
     for (int zero = 0; zero < 3; zero++) pass(c, 0);
-    for (size_t i = 0; i < WEIR__DIGEST_BYTES; i += 8) {
-        uint64_t part = pass(c, weir__load64(seg->digest + i));
-
-        weir__store64(seg->digest + i, part);
-    }
+    pass_bytes(c, seg->digest, sizeof seg->digest);
 }
 
 /* ---- encoding ---- */
@@ -247,6 +268,11 @@ static void encode_hub(struct cursor *c, const struct weir__manifest_hub *hub)
         struct weir__manifest_segment seg = hub->segments[i];
 
         pass_segment(c, &seg);
+    }
+    for (uint32_t i = 0; i < hub->extra_count; i++) {
+        struct weir__manifest_extra extra = hub->extras[i];
+
+        pass_extra(c, &extra);
     }
 }
 
@@ -302,6 +328,31 @@ static bool plausible(const struct weir__manifest_segment *seg)
     return x->used <= x->tail && x->tail <= x->bytes && x->bytes > 0 && x->bytes <= INT64_MAX;
 }
 
+static bool decode_extras(struct cursor *c, struct weir__manifest_hub *hub)
+{
+    hub->extras = calloc(hub->extra_count ? hub->extra_count : 1, sizeof *hub->extras);
+    for (uint32_t i = 0; hub->extras && i < hub->extra_count; i++) {
+        struct weir__manifest_extra *extra = &hub->extras[i];
+
+        pass_extra(c, extra);
+        if (extra->name[WEIR__MANIFEST_NAME_BYTES - 1] != '\0' || strchr(extra->name, '/'))
+            return false;
+    }
+    return hub->extras != NULL;
+}
+
+static bool counts_fit(const struct cursor *c, const struct weir__manifest_hub *hub,
+                       uint32_t partitions)
+{
+    if (c->bad || partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
+        hub->control.secret == 0 || hub->segment_count == 0 || hub->segment_count > SEGMENTS_MAX ||
+        hub->extra_count > EXTRAS_MAX)
+        return false;
+    return (size_t)(c->end - c->at) >= partitions * (size_t)WEIR__HEAD_BYTES +
+                                           hub->segment_count * (size_t)SEGMENT_BYTES +
+                                           hub->extra_count * (size_t)EXTRA_BYTES;
+}
+
 static bool decode_hub(struct cursor *c, struct weir__manifest_hub *hub, struct weir_error *err)
 {
     uint32_t partitions;
@@ -310,12 +361,9 @@ static bool decode_hub(struct cursor *c, struct weir__manifest_hub *hub, struct 
     partitions = hub->control.partitions;
     hub->control.hub_id = hub->id;
     hub->control.partitions = 0;
-    if (c->bad || partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
-        hub->control.secret == 0 || hub->segment_count == 0 || hub->segment_count > SEGMENTS_MAX ||
-        (size_t)(c->end - c->at) <
-            partitions * (size_t)WEIR__HEAD_BYTES + hub->segment_count * (size_t)SEGMENT_BYTES)
+    if (!counts_fit(c, hub, partitions) ||
+        weir__control_resize(&hub->control, partitions, err) != 0)
         return false;
-    if (weir__control_resize(&hub->control, partitions, err) != 0) return false;
     weir__heads_decode(c->at, partitions, hub->control.heads);
     c->at += (size_t)partitions * WEIR__HEAD_BYTES;
     hub->segments = calloc(hub->segment_count, sizeof *hub->segments);
@@ -323,7 +371,7 @@ static bool decode_hub(struct cursor *c, struct weir__manifest_hub *hub, struct 
         pass_segment(c, &hub->segments[i]);
         if (!plausible(&hub->segments[i])) return false;
     }
-    return hub->segments != NULL;
+    return hub->segments && decode_extras(c, hub);
 }
 
 static int check_bytes(struct weir__bytes in, struct weir_error *err)

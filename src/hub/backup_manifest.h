@@ -10,7 +10,7 @@
 #define WEIR__MANIFEST_BYTES_MAX (256u << 20)
 #define WEIR__DIGEST_BYTES 32u
 #define WEIR__MANIFEST_ID_BYTES 33 /* of a folder's id, with its NUL */
-#define WEIR__BACKUP_PATH_BYTES (WEIR__CATALOG_DIR_MAX + 64)
+#define WEIR__BACKUP_PATH_BYTES (WEIR__CATALOG_DIR_MAX + 96)
 
 /* A segment file of the backup. */
 struct weir__manifest_segment {
@@ -24,6 +24,17 @@ struct weir__manifest_segment {
     bool fresh; /* in memory: copied by this run, and its batches not checked yet */
 };
 
+/* A file of the hub's folder that is neither a segment nor the control file. It lies in the backup
+ * as NNNNNNNN.aux, and beside it under its own name, which follows from the manifest. */
+#define WEIR__MANIFEST_NAME_BYTES 40
+
+struct weir__manifest_extra {
+    char name[WEIR__MANIFEST_NAME_BYTES]; /* with its NUL */
+    uint64_t aux;                         /* NNNNNNNN */
+    uint64_t bytes;
+    uint8_t digest[WEIR__DIGEST_BYTES];
+};
+
 struct weir__manifest_hub {
     uint64_t id;
     uint64_t source_version; /* of the control file that was read */
@@ -33,6 +44,8 @@ struct weir__manifest_hub {
     struct weir__control control; /* for the copy, without a generation; heads are the hub's own */
     struct weir__manifest_segment *segments; /* by number */
     uint32_t segment_count;
+    struct weir__manifest_extra *extras;
+    uint32_t extra_count;
 };
 
 struct weir__manifest {
@@ -113,10 +126,11 @@ void weir__backup_folder_leave(struct weir__backup_folder *, bool undo);
 int weir__backup_sweep(struct weir__fs *, const char *dir, const struct weir__manifest *,
                        uint64_t *out_segments, struct weir_error *);
 
-/* Writes the files that follow from the manifest: control files, catalogue, id. Those of hubs that
- * `former` has the same are left alone; NULL: all are written. */
+/* Writes the files that follow from the manifest: control files, catalogue, id, and with `aux` the
+ * extra files from their aux files. Control files of hubs that `former` has the same are left alone;
+ * NULL: all are written. */
 int weir__backup_write_rest(struct weir__fs *, const char *dir, const struct weir__manifest *,
-                            const struct weir__manifest *former, struct weir_error *);
+                            const struct weir__manifest *former, bool aux, struct weir_error *);
 
 /* WEIR_ECORRUPT: one of them is not what the manifest says. */
 int weir__backup_check_rest(struct weir__fs *, const char *dir, const struct weir__manifest *,
@@ -124,6 +138,23 @@ int weir__backup_check_rest(struct weir__fs *, const char *dir, const struct wei
 
 /* What the manifest says in sum. */
 void weir__manifest_sum(const struct weir__manifest *, struct weir__backup_result *);
+
+/* ---- backup_extra.c ---- */
+
+/* Copies the extra files of a hub into the backup, under names that its next_name gives. Called
+ * soon after the moment was taken: what such a file has of later than that, opening the copy
+ * leaves out. */
+int weir__backup_extras(const struct weir__backup_log *, const char *to,
+                        const struct weir__manifest_hub *former, struct weir__manifest_hub *hub,
+                        struct weir_error *);
+
+/* Reads them, from NNNNNNNN.aux, or under their own names, and compares; copies them to their own
+ * names in another folder when to is given. */
+int weir__backup_extras_pass(struct weir__fs *, const char *from, bool aux, const char *to,
+                             const struct weir__manifest_hub *, struct weir_error *);
+
+/* Whether a file of a hub's folder in the backup is one of them. */
+bool weir__backup_extra_named(const struct weir__manifest_hub *, const char *file);
 
 /* ---- backup_hub.c ---- */
 
@@ -137,7 +168,11 @@ struct weir__backup_job {
     struct weir__backup_result *result;
 };
 
-/* Copies what is missing of a hub at a moment. WEIR_EBUSY: the moment must be taken again. */
+/* Makes the hub's folder, names its files, copies its extra files. */
+int weir__backup_hub_begin(struct weir__backup_job *, const struct weir__backup_moment *,
+                           struct weir__manifest_hub *out, struct weir_error *);
+
+/* Then copies what is missing of its segments. WEIR_EBUSY: the moment must be taken again. */
 int weir__backup_hub(struct weir__backup_job *, const struct weir__backup_moment *,
                      struct weir__manifest_hub *out, struct weir_error *);
 

@@ -41,7 +41,8 @@ static int pass_segment(struct weir__fs *fs, const char *from, const char *to, u
     return 0;
 }
 
-static int pass_hub(struct weir__fs *fs, const char *from, const char *to,
+/* aux: from is a backup, where extra files have other names. */
+static int pass_hub(struct weir__fs *fs, const char *from, bool aux, const char *to,
                     const struct weir__manifest_hub *hub, struct weir__backup_result *result,
                     struct weir_error *err)
 {
@@ -61,18 +62,19 @@ static int pass_hub(struct weir__fs *fs, const char *from, const char *to,
         result->bytes_copied += seg->extent.used + seg->extent.bytes - seg->extent.tail;
         result->damaged += seg->damaged;
     }
+    if (rc == 0) rc = weir__backup_extras_pass(fs, from, aux, to, hub, err);
     if (rc == 0 && to) rc = fs->ops->sync_dir(fs, dir, err);
     return rc;
 }
 
-static int pass_hubs(struct weir__fs *fs, const char *from, const char *to,
+static int pass_hubs(struct weir__fs *fs, const char *from, bool aux, const char *to,
                      const struct weir__manifest *m, struct weir__backup_result *result,
                      struct weir_error *err)
 {
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < m->hub_count; i++)
-        rc = pass_hub(fs, from, to, &m->hubs[i], result, err);
+        rc = pass_hub(fs, from, aux, to, &m->hubs[i], result, err);
     return rc;
 }
 
@@ -147,7 +149,7 @@ int weir__backup_check(const char *from, const struct weir__backup_options *opti
     *out = (struct weir__backup_result){0};
     if (rc != 0) return rc;
     weir__manifest_sum(&s.manifest, out);
-    rc = pass_hubs(s.fs, from, NULL, &s.manifest, out, err);
+    rc = pass_hubs(s.fs, from, true, NULL, &s.manifest, out, err);
     if (rc == 0 && s.other != WEIR__MANIFEST_OLDER)
         rc = weir__backup_check_rest(s.fs, from, &s.manifest, err);
     tell_other(&s, options, out);
@@ -195,12 +197,12 @@ static void skip_producers(struct weir__catalog *catalog)
 static int fill_target(struct source *s, const char *dir, struct weir__backup_result *out,
                        struct weir_error *err)
 {
-    int rc = pass_hubs(s->fs, s->dir, dir, &s->manifest, out, err);
+    int rc = pass_hubs(s->fs, s->dir, true, dir, &s->manifest, out, err);
 
-    if (rc == 0) rc = pass_hubs(s->fs, dir, NULL, &s->manifest, NULL, err);
+    if (rc == 0) rc = pass_hubs(s->fs, dir, false, NULL, &s->manifest, NULL, err);
     if (rc == 0) rc = s->fs->ops->sync_dir(s->fs, dir, err);
     skip_producers(&s->manifest.catalog);
-    if (rc == 0) rc = weir__backup_write_rest(s->fs, dir, &s->manifest, NULL, err);
+    if (rc == 0) rc = weir__backup_write_rest(s->fs, dir, &s->manifest, NULL, false, err);
     if (rc == 0) rc = weir__backup_check_rest(s->fs, dir, &s->manifest, err);
     return rc;
 }
@@ -237,7 +239,7 @@ int weir__backup_restore(const char *from, const char *dir,
 
     *out = (struct weir__backup_result){0};
     if (rc != 0) return rc;
-    rc = pass_hubs(s.fs, from, NULL, &s.manifest, NULL, err);
+    rc = pass_hubs(s.fs, from, true, NULL, &s.manifest, NULL, err);
     if (rc == 0) rc = take_target(s.fs, dir, &made, &lock, err);
     if (rc == 0) {
         rc = fill_target(&s, dir, out, err);

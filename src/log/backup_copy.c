@@ -183,13 +183,14 @@ static int copy_parts(struct copying *c, struct weir_error *err)
     return rc;
 }
 
-static int check_size(struct weir__file *f, const struct weir__backup_extent *x,
+/* A file that is copied may grow meanwhile. */
+static int check_size(struct weir__file *f, const struct weir__backup_extent *x, bool copied,
                       struct weir_error *err)
 {
     uint64_t bytes = 0;
     int rc = f->ops->size(f, &bytes, err);
 
-    if (rc != 0 || bytes == x->bytes) return rc;
+    if (rc != 0 || bytes == x->bytes || (copied && bytes > x->bytes)) return rc;
     return weir__fail(err, WEIR_ECORRUPT, "the file has %llu bytes instead of %llu",
                       (unsigned long long)bytes, (unsigned long long)x->bytes);
 }
@@ -205,7 +206,7 @@ int weir__backup_copy(struct weir__fs *fs, const char *from, const char *to,
     c.buffer = aligned_alloc(WEIR__FS_BLOCK, BUFFER_BYTES);
     if (!c.buffer) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     rc = fs->ops->open(fs, from, WEIR__FS_READ_ONLY, &c.from, err);
-    if (rc == 0) rc = check_size(c.from, x, err);
+    if (rc == 0) rc = check_size(c.from, x, to != NULL, err);
     if (rc == 0 && to) rc = fs->ops->open(fs, to, WEIR__FS_CREATE, &c.to, err);
     if (rc == 0) rc = copy_parts(&c, err);
     if (rc == 0 && to) rc = c.to->ops->sync(c.to, err);

@@ -81,6 +81,58 @@ static void under_load_and_expiry(void **state)
     for (uint64_t seed = 1; seed <= SEEDS; seed++) run_under_load(seed, (uint64_t)3 * SEGMENT);
 }
 
+/* So much at once, at one call of the backup, that the oldest segments expire and their files are
+ * written again: under the hands of whoever copies them. */
+struct burst {
+    struct model *model;
+    uint64_t calls, at;
+};
+
+static void publish_much(struct model *m, int batches)
+{
+    for (int i = 0; i < batches; i++) {
+        model_publish(m, 0, 0, 150);
+        assert_int_equal(weir__namespace_step(m->world.ns, &m->world.err), 0);
+    }
+}
+
+static void burst_once(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct burst *b = user;
+
+    (void)disk, (void)call;
+    if (!entering || b->model->busy || ++b->calls != b->at) return;
+    b->model->busy = true;
+    publish_much(b->model, 75);
+    b->model->busy = false;
+}
+
+static void written_again_while_copied(void **state)
+{
+    static struct model m;
+    struct burst b = {.model = &m};
+
+    (void)state;
+    do {
+        struct weir__backup_result result;
+        struct standing before;
+
+        model_init(&m, 1, (uint64_t)3 * SEGMENT);
+        publish_much(&m, 150);
+        model_stand(&m, m.world.ns, &before);
+        assert_true(before.begin[0][0] > 0);
+        b.calls = 0;
+        b.at += 3;
+        simfs_hook(m.world.disk, burst_once, &b);
+        assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+        simfs_hook(m.world.disk, NULL, NULL);
+        assert_int_equal(result.damaged, 0);
+        compare(&m, "r", &before);
+        world_fini(&m.world);
+    } while (b.calls >= b.at);
+    assert_true(b.at > 60);
+}
+
 /* ---- incremental ---- */
 
 static void copies_what_is_new(void **state)
@@ -194,6 +246,51 @@ static void lines_that_part(void **state)
     world_fini(&m.world);
 }
 
+/* ---- other files of a hub ---- */
+
+static void assert_file(struct model *m, const char *path, const char *want)
+{
+    char got[64] = "";
+
+    assert_int_equal(simfs_peek(m->world.disk, path, got, sizeof got, 0), (long)strlen(want));
+    assert_string_equal(got, want);
+}
+
+/* A file that grows is in each backup as it was; the former backup's copy is not touched before the
+ * new one counts. */
+static void other_files(void **state)
+{
+    static struct model m;
+    const char *hub = "hub-0000000000000001", *name = "producers-00000001.tab";
+    struct weir__backup_options o;
+    struct weir__backup_result result;
+    char source[96], copy[96], restored[96];
+
+    (void)state;
+    model_init(&m, 1, 0);
+    o = model_options(&m, m.world.disk);
+    snprintf(source, sizeof source, WORLD_DIR "/%s/%s", hub, name);
+    snprintf(copy, sizeof copy, TO "/%s/%s", hub, name);
+    snprintf(restored, sizeof restored, "r/%s/%s", hub, name);
+    simfs_put(m.world.disk, source, "one", 3);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_file(&m, copy, "one");
+    simfs_put(m.world.disk, source, "one two", 7);
+    simfs_fail(m.world.disk, &(struct simfs_fault){
+                                 .kinds = SIMFS_SYNC, .at = 2, .persistent = true, .rc = WEIR_EIO});
+    assert_int_not_equal(model_backup(&m, m.world.disk, &result), 0);
+    simfs_fail(m.world.disk, NULL);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_file(&m, copy, "one two");
+    assert_int_equal(model_restore(&m, m.world.disk, "r", &result), 0);
+    assert_file(&m, restored, "one two");
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    simfs_flip(m.world.disk, copy, 9);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), WEIR_ECORRUPT);
+    world_fini(&m.world);
+}
+
 /* ---- what is refused ---- */
 
 static void refusals(void **state)
@@ -299,10 +396,11 @@ static void damage_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(under_load),          cmocka_unit_test(under_load_and_expiry),
-        cmocka_unit_test(copies_what_is_new),  cmocka_unit_test(expired_go_or_stay),
-        cmocka_unit_test(lines_that_part),     cmocka_unit_test(refusals),
-        cmocka_unit_test(hub_without_control), cmocka_unit_test(damage_is_told),
+        cmocka_unit_test(under_load),         cmocka_unit_test(under_load_and_expiry),
+        cmocka_unit_test(copies_what_is_new), cmocka_unit_test(written_again_while_copied),
+        cmocka_unit_test(expired_go_or_stay), cmocka_unit_test(lines_that_part),
+        cmocka_unit_test(refusals),           cmocka_unit_test(hub_without_control),
+        cmocka_unit_test(damage_is_told),     cmocka_unit_test(other_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
