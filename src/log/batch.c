@@ -109,7 +109,7 @@ bool weir__batch_decode(const uint8_t *from, const struct weir__batch_stamp *sta
     };
     return out->count > 0 && out->count <= out->body_bytes &&
            out->body_bytes <= WEIR__LOG_BATCH_BYTES_MAX && out->watermark <= out->position &&
-           out->time_ms >= 0;
+           out->time_ms >= 0 && out->sequence < WEIR__LOG_SEQUENCE_MAX;
 }
 
 bool weir__batch_begins(const uint8_t *from, const struct weir__batch_stamp *stamp,

@@ -36,6 +36,7 @@
 #include <stdlib.h>
 
 #include "base/crc.h"
+#include "log/blocks.h"
 #include "log/log.h"
 
 #define CONTROL_MAGIC 0x4c544357u
@@ -162,6 +163,18 @@ static bool bad_time(int64_t ms)
     return ms < 0 || ms > KEEP_MS_MAX;
 }
 
+/* What no log can have come to, though the checksum is good. */
+static bool sensible(const struct weir__control *c)
+{
+    for (uint32_t i = 0; i < c->partitions; i++)
+        if (c->heads[i].next_sequence > WEIR__LOG_SEQUENCE_MAX || c->heads[i].last_time_ms < 0)
+            return false;
+    return c->first_segment > 0 && c->first_segment <= c->last_segment &&
+           c->watermark >= WEIR__LOG_ORIGIN && c->epoch < UINT32_MAX - WEIR__CONTROL_EPOCH_STEP &&
+           !bad_time(c->keep.keep_ms) && !bad_time(c->keep.off_ms) && !bad_time(c->keep.owed_ms) &&
+           (c->version == 1 || c->secret != 0);
+}
+
 static int decode(const struct copy *copy, struct weir__control *c, struct weir_error *err)
 {
     const uint8_t *at = copy->at;
@@ -194,28 +207,19 @@ static int decode(const struct copy *copy, struct weir__control *c, struct weir_
     }
     weir__heads_decode(at + (copy->version == 1 ? FIXED_BYTES_1 : FIXED_BYTES), c->partitions,
                        c->heads);
-    if (c->first_segment == 0 || c->first_segment > c->last_segment ||
-        c->watermark < WEIR__LOG_ORIGIN || c->epoch == UINT32_MAX || bad_time(c->keep.keep_ms) ||
-        bad_time(c->keep.off_ms) || bad_time(c->keep.owed_ms) || (c->version > 1 && c->secret == 0))
-        return weir__fail(err, WEIR_ECORRUPT, "control file contradicts itself");
-    return 0;
+    if (sensible(c)) return 0;
+    return weir__fail(err, WEIR_ECORRUPT, "control file contradicts itself");
 }
 
 /* Both copies; what cannot be read, and what lies behind the end, are zeros. */
 static int read_copies(struct weir__file *f, uint8_t *to, struct weir_error *err)
 {
     size_t len = (size_t)2 * COPY_AT, got = 0;
-    int rc = f->ops->read(f, to, len, 0, &got, err);
+    struct weir__bad_blocks bad = {0};
+    int rc = weir__blocks_read(f, to, len, 0, &got, &bad, err);
 
     if (rc == 0) memset(to + got, 0, len - got);
-    if (rc != WEIR_EIO) return rc;
-    for (size_t at = 0; at < len; at += WEIR__FS_BLOCK) {
-        rc = f->ops->read(f, to + at, WEIR__FS_BLOCK, at, &got, err);
-        if (rc == WEIR_EIO) got = 0;
-        if (rc != 0 && rc != WEIR_EIO) return rc;
-        memset(to + at + got, 0, WEIR__FS_BLOCK - got);
-    }
-    return 0;
+    return rc;
 }
 
 /* Version 1 kept its second copy behind the first, whose length depends on the partitions; when the
@@ -233,10 +237,21 @@ static struct copy second_of_version_1(const uint8_t *file)
     return (struct copy){0};
 }
 
-static int choose(const struct copy copies[COPIES_MAX], struct weir__control *c,
-                  int *out_bad_copies, struct weir_error *err)
+/* The newest good copy of those that were not tried yet. */
+static struct copy *newest(struct copy copies[COPIES_MAX])
 {
-    const struct copy *best = NULL;
+    struct copy *best = NULL;
+
+    for (int i = 0; i < COPIES_MAX; i++)
+        if (copies[i].state == COPY_GOOD && (!best || copies[i].generation > best->generation))
+            best = &copies[i];
+    return best;
+}
+
+static int choose(struct copy copies[COPIES_MAX], struct weir__control *c, int *out_bad_copies,
+                  struct weir_error *err)
+{
+    struct copy *best;
     int good = 0;
 
     for (int i = 0; i < COPIES_MAX; i++) {
@@ -244,12 +259,17 @@ static int choose(const struct copy copies[COPIES_MAX], struct weir__control *c,
             return weir__fail(err, WEIR_EVERSION,
                               "log format version %u is not known here (this weir writes %u)",
                               copies[i].version, CONTROL_VERSION);
-        if (copies[i].state != COPY_GOOD) continue;
-        good++;
-        if (!best || copies[i].generation > best->generation) best = &copies[i];
+        good += copies[i].state == COPY_GOOD;
     }
-    *out_bad_copies = good < 2 ? 2 - good : 0;
-    if (best) return decode(best, c, err);
+    while ((best = newest(copies)) != NULL) {
+        int rc = decode(best, c, err);
+
+        *out_bad_copies = good < 2 ? 2 - good : 0;
+        if (rc != WEIR_ECORRUPT) return rc;
+        best->state = COPY_BAD;
+        good--;
+    }
+    *out_bad_copies = 2;
     return weir__fail(err, WEIR_ECORRUPT, "both copies in the control file are damaged");
 }
 

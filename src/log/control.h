@@ -6,6 +6,10 @@
 
 #include "log/fs.h"
 
+/* By how much the epoch is raised when a control file had to be made again: more openings than can
+ * have gone by unseen. */
+#define WEIR__CONTROL_EPOCH_STEP 1024u
+
 /* Where a partition stands. */
 struct weir__head {
     uint64_t next_sequence;
@@ -68,8 +72,9 @@ static inline int64_t weir__control_keep_ms(const struct weir__control *c)
 int weir__control_resize(struct weir__control *, uint32_t partitions, struct weir_error *);
 void weir__control_fini(struct weir__control *);
 
-/* Reads the newer good copy into *c, whose hub_id is set by the caller, 0: any. A bad copy beside a good one
- * is survived; *out_bad_copies counts. WEIR_EVERSION: of another format version. WEIR_EINVAL: made
+/* Reads the newer good copy into *c, whose hub_id is set by the caller, 0: any. A bad copy beside a
+ * good one is survived; *out_bad_copies counts. WEIR_ECORRUPT: neither is good. WEIR_EVERSION: of
+ * another format version. WEIR_EINVAL: made
  * for another hub. */
 int weir__control_read(struct weir__file *, struct weir__control *, int *out_bad_copies,
                        struct weir_error *);

@@ -284,6 +284,7 @@ static int read_exactly(const struct weir__index_source *s, void *to, size_t len
 
     if (at > s->end || len > s->end - at) return bad_index(s, err);
     rc = s->file->ops->read(s->file, to, len, at, &got, err);
+    if (rc == WEIR_EIO) return bad_index(s, err); /* it can be made again from the batches */
     if (rc != 0) return rc;
     return got == len ? 0 : bad_index(s, err);
 }

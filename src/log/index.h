@@ -72,7 +72,7 @@ struct weir__index_chunk {
 
 /* Gives the chunk that holds the partition's last entry whose key (position, sequence or time of
  * its batch) is at most `value`; its first chunk when all are greater; count 0 when it has none.
- * WEIR_ECORRUPT: the stored index is bad. */
+ * WEIR_ECORRUPT: the stored index is bad, or the disk does not give it. */
 int weir__index_find(const struct weir__index_source *, uint32_t partition, enum weir__log_by,
                      uint64_t value, struct weir__index_chunk *out, struct weir_error *);
 

@@ -32,6 +32,8 @@
 #define WEIR__LOG_PARTITIONS_MAX 1024u
 #define WEIR__LOG_BATCH_BYTES_MAX (20u << 20) /* of a body; the default limit is 1 MiB + 64 KiB */
 #define WEIR__LOG_BODY_PARTS_MAX 4
+#define WEIR__LOG_SEQUENCE_MAX                                                                     \
+    (UINT64_C(1) << 62) /* stored bytes that claim more are not believed */
 
 /* Test-only: each leaves out one thing that a promise rests on. A test that does not notice is
  * itself wrong. */
@@ -39,8 +41,10 @@ enum weir__log_sabotage {
     WEIR__LOG_SKIP_SYNC = 1,
     WEIR__LOG_SKIP_DIR_SYNC = 2,
     WEIR__LOG_SKIP_EPOCH = 4,
-    WEIR__LOG_COUNT_CAPACITY = 8,   /* retention by bytes counts what is reserved */
-    WEIR__LOG_SIZE_BY_DOUBLING = 16 /* every roll doubles the segment, and nothing is given back */
+    WEIR__LOG_COUNT_CAPACITY = 8,    /* retention by bytes counts what is reserved */
+    WEIR__LOG_SIZE_BY_DOUBLING = 16, /* every roll doubles the segment, and gives nothing back */
+    WEIR__LOG_TRUST_FOUND = 32,      /* a header that was found by searching needs no secret */
+    WEIR__LOG_SKIP_BACK = 64         /* damage is told without its range */
 };
 
 struct weir__log_pool;
@@ -76,7 +80,11 @@ int weir__log_create(const struct weir__log_options *, struct weir_error *);
 
 struct weir__log;
 
-/* Opens, recovers, and makes durable what it found before anything is served. */
+/* Opens, recovers, and makes durable what it found before anything is served. Whatever is damaged
+ * or missing, it opens with what can be proven, and tells the rest to the logger. Not so: neither the
+ * control file nor any segment's header can be read (WEIR_ECORRUPT), another format version
+ * (WEIR_EVERSION), somebody has it open (WEIR_ELOCKED); and errors of the moment. On a full disk it
+ * can be read, and appends are WEIR_ENOSPACE until there is room. */
 int weir__log_open(struct weir__log **out, const struct weir__log_options *, struct weir_error *);
 
 /* Commits what was appended, runs the completions that are left, frees. NULL is allowed. The first
@@ -220,7 +228,9 @@ void weir__log_reader_close(struct weir__log_reader *);
  * The views live until the next call on this reader. When what the cursor stood at has expired it
  * goes on at the oldest event and *out_missed says how many events were passed over, else 0.
  * WEIR_ECORRUPT: the bytes of some events are damaged; the text names file, byte and sequence
- * range, the cursor stays in front of them, and weir__log_reader_damage says what they are. */
+ * range, the cursor stays in front of them, and weir__log_reader_damage says what they are.
+ * WEIR_EIO: the disk did not give them, twice; the same, but it may give them later. After ten
+ * seconds of that it is WEIR_ECORRUPT. */
 int weir__log_reader_next(struct weir__log_reader *, struct weir__log_view *out, uint32_t max,
                           uint32_t *out_count, uint64_t *out_missed, struct weir_error *);
 
@@ -228,7 +238,8 @@ int weir__log_reader_next(struct weir__log_reader *, struct weir__log_view *out,
  * at the end. The views are gone. */
 void weir__log_reader_rest(struct weir__log_reader *);
 
-/* After WEIR_ECORRUPT: the events that cannot be served, first to last. */
+/* After WEIR_ECORRUPT or WEIR_EIO: the events that cannot be served, first to last; first is where
+ * the cursor stands. first > last: there are none. */
 void weir__log_reader_damage(const struct weir__log_reader *, uint64_t *out_first,
                              uint64_t *out_last);
 
@@ -270,13 +281,17 @@ int weir__log_step(struct weir__log *, struct weir_error *);
 /* ---- checking a folder ---- */
 
 enum weir__log_finding_kind {
-    WEIR__LOG_SEGMENT,  /* one per segment: text describes it */
-    WEIR__LOG_DAMAGE,   /* below the watermark: events that were acknowledged cannot be served */
-    WEIR__LOG_COPY,     /* one of two copies of a header or of the control file; the other serves */
-    WEIR__LOG_TORN,     /* above it: an unfinished write that the next open cuts */
-    WEIR__LOG_INDEX,    /* an index that disagrees with its batches; rebuilt when needed */
-    WEIR__LOG_CUT,      /* a torn tail that an earlier open cut and saved aside */
-    WEIR__LOG_PRODUCERS /* what idempotent producers published last is unreadable in part */
+    WEIR__LOG_SEGMENT,   /* one per segment: text describes it */
+    WEIR__LOG_DAMAGE,    /* below the watermark: events that were acknowledged cannot be served */
+    WEIR__LOG_COPY,      /* one of two copies of a header or of the control file; the other serves */
+    WEIR__LOG_TORN,      /* above it: an unfinished write that the next open cuts */
+    WEIR__LOG_INDEX,     /* an index that disagrees with its batches; rebuilt when needed */
+    WEIR__LOG_CUT,       /* a torn tail that an earlier open cut and saved aside */
+    WEIR__LOG_PRODUCERS, /* what idempotent producers published last is unreadable in part */
+    WEIR__LOG_HEADER, /* both copies of a header, or of the heads behind it; what is in the segment is
+                          found without */
+    WEIR__LOG_CONTROL, /* a control file that is gone, or contradicts the segments: they are believed */
+    WEIR__LOG_IGNORED /* a file that is none of the log's, and that no open removes */
 };
 
 struct weir__log_finding {
@@ -289,8 +304,8 @@ struct weir__log_finding {
 };
 
 /* Opens nothing for writing and changes nothing. Checks every checksum and every index; calls fn
- * for each finding. Returns 0 also when there is damage: *out_damaged counts DAMAGE, COPY and
- * PRODUCERS. */
+ * for each finding, and goes on to the end whatever it meets. Returns 0 also when there is damage:
+ * *out_damaged counts DAMAGE, COPY, PRODUCERS, HEADER and CONTROL. */
 int weir__log_inspect(const struct weir__log_options *,
                       void (*fn)(const struct weir__log_finding *, void *user), void *user,
                       uint64_t *out_damaged, struct weir_error *);

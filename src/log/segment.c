@@ -37,6 +37,7 @@
 #include <stdlib.h>
 
 #include "base/crc.h"
+#include "log/blocks.h"
 
 #define SEGMENT_MAGIC 0x47455357u
 #define HEADER_BYTES WEIR__FS_BLOCK
@@ -146,13 +147,33 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
     return 0;
 }
 
+/* Whether both copies, though damaged, name the same version that is not known here: then a newer
+ * weir made the file, and what it wrote is not ours to judge. */
+static uint32_t foreign_version(const uint8_t *block)
+{
+    uint32_t version = weir__load32(block + 8);
+
+    if (weir__load32(block) != SEGMENT_MAGIC || version <= WEIR__SEGMENT_VERSION) return 0;
+    return version;
+}
+
+static int read_block(struct weir__file *f, uint8_t *block, uint64_t at, struct weir_error *err)
+{
+    struct weir__bad_blocks bad = {0};
+    size_t got = 0;
+    int rc = weir__blocks_read(f, block, HEADER_BYTES, at, &got, &bad, err);
+
+    if (rc == 0) memset(block + got, 0, HEADER_BYTES - got);
+    return rc;
+}
+
 int weir__segment_read_header(struct weir__file *f, uint64_t hub_id,
                               struct weir__segment_header *out, int *out_bad_copies,
                               struct weir_error *err)
 {
     uint8_t *block = aligned_alloc(WEIR__FS_BLOCK, HEADER_BYTES);
+    uint32_t foreign[2] = {0, 0};
     uint64_t bytes = 0;
-    size_t got;
     int rc;
 
     *out_bad_copies = 0;
@@ -162,13 +183,18 @@ int weir__segment_read_header(struct weir__file *f, uint64_t hub_id,
         rc = weir__fail(err, WEIR_ECORRUPT, "segment file is only %llu bytes long",
                         (unsigned long long)bytes);
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
-        rc = f->ops->read(f, block, HEADER_BYTES, copy ? bytes - HEADER_BYTES : 0, &got, err);
+        rc = read_block(f, block, copy ? bytes - HEADER_BYTES : 0, err);
         if (rc == 0) rc = decode(block, hub_id, bytes, out, err);
-        if (rc != WEIR_ECORRUPT && rc != WEIR_EIO) break;
+        if (rc != WEIR_ECORRUPT) break;
+        foreign[copy] = foreign_version(block);
         (*out_bad_copies)++;
         if (copy == 0) rc = 0;
     }
     free(block);
+    if (rc == WEIR_ECORRUPT && foreign[0] && foreign[0] == foreign[1])
+        return weir__fail(err, WEIR_EVERSION,
+                          "segment format version %u is not known here (this weir writes %u)",
+                          foreign[0], WEIR__SEGMENT_VERSION);
     return rc;
 }
 
@@ -181,6 +207,10 @@ static int decode_heads(const uint8_t *at, const struct weir__segment_header *h,
     const uint8_t *from = at + (size_t)h->partitions * WEIR__HEAD_BYTES;
 
     weir__heads_decode(at, known, out);
+    for (uint32_t i = 0; i < known; i++)
+        if (out[i].next_sequence > WEIR__LOG_SEQUENCE_MAX || out[i].last_time_ms < 0)
+            return weir__fail(err, WEIR_ECORRUPT, "heads of segment %llu contradict themselves",
+                              (unsigned long long)h->number);
     memset(out + known, 0, (partitions - known) * sizeof *out);
     for (uint32_t i = 0; producers && i < count; i++, from += WEIR__PRODUCER_BYTES) {
         struct weir__producer one;
@@ -200,10 +230,12 @@ static int read_copy(struct weir__file *f, const struct weir__segment_header *h,
     uint64_t front = weir__segment_front_bytes(h->heads_bytes);
     const uint8_t *header = copy ? at + front - HEADER_BYTES : at;
     struct weir__segment_header again = {0};
+    struct weir__bad_blocks bad = {0};
     size_t got;
-    int rc = f->ops->read(f, at, front, copy ? h->capacity - front : 0, &got, err);
+    int rc = weir__blocks_read(f, at, front, copy ? h->capacity - front : 0, &got, &bad, err);
 
     if (rc != 0) return rc;
+    memset(at + got, 0, front - got);
     *out_heads = copy ? at : at + HEADER_BYTES;
     rc = decode(header, weir__load64(header + 16), h->capacity, &again, err);
     if (rc == 0 && again.number == h->number && again.heads_bytes == h->heads_bytes &&
@@ -222,7 +254,7 @@ int weir__segment_read_heads(struct weir__file *f, const struct weir__segment_he
     int rc = WEIR_ECORRUPT;
 
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
-    for (int copy = 0; (rc == WEIR_ECORRUPT || rc == WEIR_EIO) && copy < 2; copy++)
+    for (int copy = 0; rc == WEIR_ECORRUPT && copy < 2; copy++)
         rc = read_copy(f, h, copy, at, &heads, err);
     if (rc == 0) rc = decode_heads(heads, h, partitions, out, producers, err);
     free(at);
@@ -240,7 +272,7 @@ int weir__segment_check_copies(struct weir__file *f, const struct weir__segment_
     if (!at) return weir__fail(err, WEIR_ENOMEM, "reading segment heads: out of memory");
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
         rc = read_copy(f, h, copy, at, &heads, err);
-        if (rc != WEIR_ECORRUPT && rc != WEIR_EIO) continue;
+        if (rc != WEIR_ECORRUPT) continue;
         (*out_bad)++;
         rc = 0;
     }

@@ -44,8 +44,12 @@ struct weir__segment {
     struct weir__file *read;    /* buffered; opened when needed */
     struct weir__index *index;  /* in memory: the active one's, or one that had to be rebuilt */
     uint32_t pins;              /* readers in the file right now */
-    bool lost;                  /* both header copies are bad: nothing in it can be served */
-    bool removed;               /* no longer of the log: the last pin frees it */
+    struct weir__head *start;   /* where its partitions begin, when that had to be worked out */
+    uint32_t start_count;       /* partitions that start knows */
+    bool headless; /* both header copies are bad: its batches are found by searching for them */
+    bool lost;     /* there is no file with it: nothing in it can be served */
+    bool spoilt;   /* some of it behind its end cannot be read: it is not written to any more */
+    bool removed;  /* no longer of the log: the last pin frees it */
 };
 
 /* Bytes a header and its heads take at the front of a segment, rounded to blocks. The same again
@@ -64,8 +68,8 @@ int weir__segment_read_header(struct weir__file *, uint64_t hub_id,
                               struct weir_error *);
 
 /* Reads the heads as they were before the segment's first batch, for this many partitions: those
- * that the segment does not know had not begun. A
- * segment of version 1 has producers, too; NULL: they are not wanted. */
+ * that the segment does not know had not begun. A segment of version 1 has producers, too; NULL:
+ * they are not wanted. WEIR_ECORRUPT: neither copy is good. */
 int weir__segment_read_heads(struct weir__file *, const struct weir__segment_header *,
                              uint32_t partitions, struct weir__head *out,
                              struct weir__producers *producers, struct weir_error *);
