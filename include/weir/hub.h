@@ -106,13 +106,13 @@ struct weir_hub_stats {
     uint64_t damaged_ranges;        /* found on reading; weir inspect finds all */
 
     /* What is kept now. */
-    uint64_t stored_bytes;      /* of events, as retain_bytes counts them */
-    uint64_t disk_bytes_max;    /* the most that disk_bytes may become; 0: there is no limit */
-    int64_t begin_time_ms;      /* enqueued time of the oldest event; 0: there is none */
-    uint64_t next_expiry_bytes; /* of stored_bytes, what goes next */
-    int64_t next_expiry_ms;     /* in how many milliseconds; -1: nothing is to go */
-    uint64_t producers;             /* idempotent ones that are remembered now, per partition */
-    uint64_t producers_forgotten;   /* too many, or silent for too long: see producer.h */
+    uint64_t stored_bytes;        /* of events, as retain_bytes counts them */
+    uint64_t disk_bytes_max;      /* the most that disk_bytes may become; 0: there is no limit */
+    int64_t begin_time_ms;        /* enqueued time of the oldest event; 0: there is none */
+    uint64_t next_expiry_bytes;   /* of stored_bytes, what goes next */
+    int64_t next_expiry_ms;       /* in how many milliseconds; -1: nothing is to go */
+    uint64_t producers;           /* idempotent ones that are remembered now, per partition */
+    uint64_t producers_forgotten; /* too many, or silent for too long: see producer.h */
 };
 
 WEIR_API int weir_hub_stats(struct weir *, const char *hub, struct weir_hub_stats *out,

@@ -20,10 +20,14 @@ struct inspection {
 };
 
 static const char *const labels[] = {
-    [WEIR__LOG_SEGMENT] = "segment",  [WEIR__LOG_DAMAGE] = "DAMAGE", [WEIR__LOG_TORN] = "torn",
-    [WEIR__LOG_INDEX] = "index",      [WEIR__LOG_CUT] = "cut",       [WEIR__LOG_COPY] = "DAMAGE",
-    [WEIR__LOG_PRODUCERS] = "DAMAGE",
+    [WEIR__LOG_SEGMENT] = "segment", [WEIR__LOG_DAMAGE] = "DAMAGE",
+    [WEIR__LOG_COPY] = "DAMAGE",     [WEIR__LOG_TORN] = "torn",
+    [WEIR__LOG_INDEX] = "index",     [WEIR__LOG_CUT] = "cut",
+    [WEIR__LOG_HEADER] = "DAMAGE",   [WEIR__LOG_CONTROL] = "DAMAGE",
+    [WEIR__LOG_IGNORED] = "ignored", [WEIR__LOG_PRODUCERS] = "DAMAGE",
 };
+
+#define VERSION_LABEL "VERSION" /* made by another weir: nothing is wrong with it */
 
 static void print_finding(const struct weir__log_finding *f, void *user)
 {
@@ -55,7 +59,9 @@ static void inspect_hub(struct inspection *in, const struct weir__catalog_hub *h
     printf("hub %s: %" PRIu32 " partitions, %" PRIu32 " groups, created %s, in %s\n", hub->name,
            hub->partitions, hub->group_count, weir__when_text(hub->created_ms, when), path);
     if (rc == 0) rc = weir__log_inspect(&options, print_finding, in, &damaged, &err);
-    if (rc != 0) printf("  %-8s %s\n", labels[WEIR__LOG_DAMAGE], err.text);
+    if (rc != 0)
+        printf("  %-8s %s\n", rc == WEIR_EVERSION ? VERSION_LABEL : labels[WEIR__LOG_DAMAGE],
+               err.text);
     in->damaged += damaged + (rc != 0);
 }
 

@@ -5,6 +5,7 @@
  * atomics and r->lock, the last in the lock order, so it can be told from under any other lock. */
 #include "hub/receiver.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "hub/state.h"
@@ -27,9 +28,9 @@ struct weir__receiver {
     bool has_ahead;
     uint64_t sequence; /* of the next event to give */
     uint64_t credit;
-    uint64_t missed;          /* expired and not told yet */
-    struct weir_error broken; /* code is 0, or WEIR_ECORRUPT until skip */
-    uint64_t broken_first, broken_last;
+    uint64_t missed;                    /* expired and not told yet */
+    struct weir_error broken;           /* code is 0, or WEIR_ECORRUPT until skip */
+    uint64_t broken_first, broken_last; /* first > last: nothing */
 
     /* News. */
     struct weir__log_watch watch;
@@ -178,6 +179,7 @@ static struct weir__receiver *new_receiver(struct weir__hub *hub,
     r->member = (struct weir__epoch_member){.epoch = o->epoch, .name = r->name};
     r->hub = hub;
     r->credit = o->credit;
+    r->broken_first = 1;
     r->wake = o->wake;
     r->user = o->user;
     r->watch = (struct weir__log_watch){.fn = tell_of_events, .user = r, .partition = o->partition};
@@ -259,7 +261,8 @@ static int load_views(struct weir__receiver *r, struct weir_error *err)
     r->view_at = r->view_count = 0;
     rc = weir__log_reader_next(r->reader, r->view, VIEWS_MAX, &r->view_count, &missed, err);
     r->missed += missed;
-    if (rc == WEIR_ECORRUPT) weir__log_reader_damage(r->reader, &r->broken_first, &r->broken_last);
+    if (rc == WEIR_ECORRUPT || rc == WEIR_EIO)
+        weir__log_reader_damage(r->reader, &r->broken_first, &r->broken_last);
     if (rc != 0) r->view_count = 0;
     if (rc == 0 && r->view_count == 0) rc = weir__log_state(r->hub->log, err);
     return rc;
@@ -401,10 +404,13 @@ void weir__receiver_skip(struct weir__receiver *r, uint64_t *out_first, uint64_t
 {
     *out_first = r->broken_first;
     *out_last = r->broken_last;
+    if (r->broken_first > r->broken_last) return; /* nothing is broken here */
+    assert(r->broken_last >= r->sequence);        /* or it would give events again */
     r->broken.code = 0;
     r->walking = r->has_ahead = false;
     r->view_at = r->view_count = 0;
     r->sequence = r->broken_last + 1;
+    r->broken_first = r->broken_last + 1;
     weir__log_reader_seek(r->reader, r->sequence);
 }
 

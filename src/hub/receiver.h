@@ -77,7 +77,8 @@ void weir__receiver_credit_add(struct weir__receiver *, uint64_t events);
 void weir__receiver_credit_set(struct weir__receiver *, uint64_t events);
 uint64_t weir__receiver_credit(const struct weir__receiver *);
 
-/* After WEIR_ECORRUPT: passes over the damaged events and says which they were. */
+/* After WEIR_ECORRUPT, or a WEIR_EIO of the disk: passes over the damaged events and says which they
+ * were. first > last: there are none, and nothing moves. It never moves back. */
 void weir__receiver_skip(struct weir__receiver *, uint64_t *out_first, uint64_t *out_last);
 
 /* Sequence number of the event that next will give first. */

@@ -265,6 +265,8 @@ int weir__log_lead(struct weir__log *log, struct weir_error *err)
 {
     assert(!log->leading);
     if (log->queue_commit < log->queue_tail) return commit_group(log, err);
+    if (log->want_roll && log->opening == WEIR__LOG_EPOCH_WAITS)
+        return weir__log_finish_opening(log, err);
     return log->want_roll ? weir__log_roll(log, err) : 0;
 }
 
@@ -278,7 +280,7 @@ int weir__log_sync_lazily(struct weir__log *log, struct weir_error *err)
     f = weir__log_active(log)->file;
     to = log->visible;
     weir__mutex_unlock(&log->lock);
-    rc = f->ops->sync(f, err);
+    rc = f ? f->ops->sync(f, err) : 0; /* none: its file is lost */
     weir__mutex_lock(&log->lock);
     log->synced_mono_ms = log->o.clock.mono_ms(log->o.clock.self);
     log->stats.syncs++;

@@ -1,15 +1,18 @@
 /* inspect.c - checking a log that nobody has open: every batch, every index, every header copy.
- * Reads only. Knows what is missing by counting: sequence numbers are dense, so a hole in them is
- * damage, and whatever unreadable range lies before the hole is its place. */
+ * Reads only, and finds what an opening would find, in the same way. Knows what is missing by
+ * counting: sequence numbers are dense, so a hole in them is damage, and whatever unreadable range
+ * lies before the hole is its place. Where a partition begins cannot always be read: then it begins
+ * with the first batch that is met. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "log/state.h"
+#include "log/recover.h"
 
 #define TEXT_BYTES 256
+#define UNKNOWN UINT64_MAX /* where a partition stands */
 
 struct inspection {
     struct weir__log *log;
@@ -20,6 +23,8 @@ struct inspection {
     uint64_t range_from, range_to; /* the last unreadable range, log positions; 0: none */
     bool range_told;
     uint64_t batches, events, damaged;
+    bool unsure;    /* the control file does not know the end */
+    bool all_known; /* where every partition stands */
     void (*fn)(const struct weir__log_finding *, void *user);
     void *user;
 };
@@ -35,8 +40,9 @@ tell(struct inspection *in, struct weir__log_finding *f, const char *fmt, ...)
     va_end(args);
     f->text = text;
     if (!f->file) f->file = in->path;
-    if (f->kind == WEIR__LOG_DAMAGE || f->kind == WEIR__LOG_COPY || f->kind == WEIR__LOG_PRODUCERS)
-        in->damaged++;
+    in->damaged += f->kind == WEIR__LOG_DAMAGE || f->kind == WEIR__LOG_COPY ||
+                   f->kind == WEIR__LOG_PRODUCERS || f->kind == WEIR__LOG_HEADER ||
+                   f->kind == WEIR__LOG_CONTROL;
     in->fn(f, in->user);
 }
 
@@ -78,7 +84,7 @@ static int see_batch(void *user, const struct weir__scan_batch *b, struct weir_e
 
     in->batches++;
     in->events += h->count;
-    if (h->sequence > expect->next_sequence)
+    if (expect->next_sequence != UNKNOWN && h->sequence > expect->next_sequence)
         tell_hole(in, h->partition, expect->next_sequence, h->sequence - 1);
     expect->next_sequence = h->sequence + h->count;
     if (!b->body_good) {
@@ -126,8 +132,7 @@ static bool index_agrees(struct inspection *in, struct weir__file *f, uint32_t p
     struct weir__index_source memory = {.memory = in->index, .partitions = seg->h.partitions};
     struct weir__index_source stored = {.file = f,
                                         .stamp = weir__segment_stamp(seg),
-                                        .end = seg->h.capacity -
-                                               weir__segment_front_bytes(seg->h.heads_bytes),
+                                        .end = weir__segment_limit(seg) - seg->h.base,
                                         .partitions = seg->h.partitions};
     struct weir__index_chunk a, b;
 
@@ -154,36 +159,46 @@ static void check_index(struct inspection *in, struct weir__file *f)
 }
 
 /* Sequence numbers that must have been given by the end of this segment. */
-static int check_heads(struct inspection *in, const struct weir__head *at_end)
+static void check_heads(struct inspection *in, const struct weir__head *at_end)
 {
     for (uint32_t i = 0; i < in->log->partitions; i++) {
-        if (in->expect[i].next_sequence < at_end[i].next_sequence)
-            tell_hole(in, i, in->expect[i].next_sequence, at_end[i].next_sequence - 1);
-        if (in->expect[i].next_sequence < at_end[i].next_sequence) in->expect[i] = at_end[i];
+        uint64_t have = in->expect[i].next_sequence, due = at_end[i].next_sequence;
+
+        if (due == UNKNOWN || (have != UNKNOWN && have >= due)) continue;
+        if (have != UNKNOWN) tell_hole(in, i, have, due - 1);
+        in->expect[i] = at_end[i];
     }
-    close_range(in);
-    return 0;
+}
+
+/* What gathering the files brought to light. */
+static void see_note(void *user, enum weir__log_finding_kind kind, const char *file,
+                     const char *text)
+{
+    struct inspection *in = user;
+    struct weir__log_finding f = {.kind = kind, .partition = -1, .first_sequence = 1};
+
+    if (weir__log_path(in->log->dir, file, in->path, NULL) != 0) return;
+    tell(in, &f, "%s", text);
 }
 
 static int open_segment(struct inspection *in, struct weir__segment *seg, struct weir__file **out,
                         struct weir_error *err)
 {
     struct weir__log *log = in->log;
-    struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE, .partition = -1, .first_sequence = 1};
+    struct weir__log_finding f = {.kind = WEIR__LOG_HEADER, .partition = -1, .first_sequence = 1};
     int bad = 0, rc;
 
     *out = NULL;
     in->segment = seg;
     rc = weir__log_path(log->dir, seg->name, in->path, err);
-    if (rc != 0) return rc;
-    if (seg->lost) {
-        tell(in, &f, "segment %" PRIu64 ": both header copies are unreadable", seg->h.number);
-        return 0;
-    }
+    if (rc != 0 || seg->lost) return rc;
     rc = log->fs->ops->open(log->fs, in->path, WEIR__FS_READ_ONLY, out, err);
-    if (rc == 0) rc = weir__segment_check_copies(*out, &seg->h, &bad, err);
+    if (rc == 0 && !seg->headless) rc = weir__segment_check_copies(*out, &seg->h, &bad, err);
+    if (rc == 0 && bad == 2)
+        tell(in, &f, "where the partitions began cannot be read in either copy");
     f.kind = WEIR__LOG_COPY;
-    if (rc == 0 && bad) tell(in, &f, "one of two header copies is unreadable; the other serves");
+    if (rc == 0 && bad == 1)
+        tell(in, &f, "one of two header copies is unreadable; the other serves");
     return rc;
 }
 
@@ -206,37 +221,36 @@ static void tell_segment(struct inspection *in, enum weir__scan_end how, uint64_
          "been acknowledged only if the disk lost a completed flush");
 }
 
-/* Walks one segment; last: the one that was being appended to. */
-static int check_segment(struct inspection *in, struct weir__segment *seg, bool last,
-                         struct weir_error *err)
+/* Every batch, then the index. last: the one that was being appended to. */
+static int walk_segment(struct inspection *in, struct weir__scan *scan, bool last,
+                        struct weir_error *err)
 {
-    const struct weir__log *log = in->log;
-    struct weir__scan scan = {.segment = seg,
-                              .limit = last ? seg->h.base + seg->h.capacity -
-                                                  weir__segment_front_bytes(seg->h.heads_bytes)
-                                            : seg->end,
-                              .proof = last ? log->control.watermark : seg->end,
-                              .epoch_start = last ? log->control.epoch_start : UINT64_MAX,
-                              .epoch = last ? log->control.epoch : UINT32_MAX,
-                              .partitions = seg->h.partitions};
+    struct weir__segment *seg = in->segment;
     struct weir__scan_calls calls = {see_batch, see_damage, in};
     enum weir__scan_end how = WEIR__SCAN_END;
     uint64_t end = seg->data;
-    int rc = open_segment(in, seg, &scan.file, err);
+    int rc;
 
-    if (rc != 0 || seg->lost) {
-        weir__file_close(scan.file);
-        return rc;
-    }
     in->batches = in->events = 0;
     weir__index_free(in->index);
     in->index = weir__index_new(seg->h.partitions);
-    if (!in->index) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
-    if (rc == 0) rc = weir__scan_init(&scan, err);
-    if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
-    weir__scan_fini(&scan);
-    if (rc == 0 && !last) check_index(in, scan.file);
+    if (!in->index) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    rc = weir__scan_init(scan, err);
+    if (rc == 0) rc = weir__scan_run(scan, seg->data, &calls, &end, &how, err);
+    weir__scan_fini(scan);
+    if (rc == 0 && !last && !seg->headless) check_index(in, scan->file);
     if (rc == 0) tell_segment(in, how, end);
+    return rc;
+}
+
+static int check_segment(struct inspection *in, struct weir__segment *seg, bool last,
+                         struct weir_error *err)
+{
+    struct weir__scan scan = last ? weir__scan_active(in->log, in->unsure) : weir__scan_sealed(seg);
+    int rc = open_segment(in, seg, &scan.file, err);
+
+    if (last && in->all_known) scan.start = in->expect;
+    if (rc == 0 && !seg->lost) rc = walk_segment(in, &scan, last, err);
     weir__file_close(scan.file);
     return rc;
 }
@@ -263,42 +277,74 @@ static void see_producers(void *user, const char *name, uint64_t at, uint64_t le
          "producers are unreadable: a batch that one of them repeats could be stored twice");
 }
 
+static void forget_heads(struct weir__log *log, struct weir__head *out)
+{
+    for (uint32_t i = 0; i < log->partitions; i++)
+        out[i] = (struct weir__head){.next_sequence = UNKNOWN};
+}
+
+/* Where the partitions stand before a segment, as far as it says. */
 static int start_heads(struct inspection *in, const struct weir__segment *seg,
                        struct weir__head *out, struct weir_error *err)
 {
     struct weir__log *log = in->log;
     char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
-    int rc = weir__log_path(log->dir, seg->name, path, err);
+    int rc = WEIR_ECORRUPT;
 
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
-    if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->partitions, out, NULL, err);
-    weir__file_close(f);
-    return rc;
+    if (!seg->lost && !seg->headless) {
+        rc = weir__log_path(log->dir, seg->name, path, err);
+        if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+        if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->partitions, out, NULL, err);
+        weir__file_close(f);
+    }
+    if (rc != WEIR_ECORRUPT) return rc;
+    forget_heads(log, out);
+    if (seg->h.number == 1) memset(out, 0, log->partitions * sizeof *out);
+    return 0;
 }
 
-static int check_all(struct inspection *in, struct weir_error *err)
+static bool all_known(const struct inspection *in)
+{
+    for (uint32_t i = 0; i < in->log->partitions; i++)
+        if (in->expect[i].next_sequence == UNKNOWN) return false;
+    return true;
+}
+
+static int check_all(struct inspection *in, bool no_control, struct weir_error *err)
 {
     struct weir__log *log = in->log;
-    bool begun = false;
-    int rc = 0;
+    int rc = start_heads(in, log->segments[0], in->expect, err);
 
     for (size_t i = 0; rc == 0 && i < log->segment_count; i++) {
         struct weir__segment *seg = log->segments[i];
         struct weir__segment *next = i + 1 < log->segment_count ? log->segments[i + 1] : NULL;
 
         assert(seg);
-        if (!begun && !seg->lost) {
-            rc = start_heads(in, seg, in->expect, err);
-            begun = true;
-        }
-        if (rc == 0) rc = check_segment(in, seg, !next, err);
-        if (rc != 0 || !begun || (next && next->lost)) continue;
-        if (next) rc = start_heads(in, next, log->heads, err);
-        if (rc == 0) check_heads(in, next ? log->heads : log->control.heads);
+        in->all_known = all_known(in);
+        rc = check_segment(in, seg, !next, err);
+        if (rc == 0 && next) rc = start_heads(in, next, log->heads, err);
+        if (rc == 0 && (next || !no_control))
+            check_heads(in, next ? log->heads : log->control.heads);
+        close_range(in);
     }
     if (rc == 0) rc = weir__producer_file_check(log, see_producers, in, err);
     if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_cut, in, err);
+    return rc;
+}
+
+static int inspect_files(struct inspection *in, bool no_control, struct weir_error *err)
+{
+    struct weir__recovery r = {
+        .log = in->log, .err = err, .no_control = no_control, .tell = see_note, .user = in};
+    int rc = weir__gather(&r);
+
+    in->unsure = r.unsure;
+    if (rc == 0) in->expect = calloc(in->log->partitions, sizeof *in->expect);
+    if (rc == 0 && !in->expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = check_all(in, no_control, err);
+    if (rc == 0) rc = weir__gather_clear(&r);
+    weir__recovery_fini(&r);
     return rc;
 }
 
@@ -308,22 +354,18 @@ int weir__log_inspect(const struct weir__log_options *options,
 {
     struct inspection in = {.fn = fn, .user = user};
     int bad_copies = 0, rc = weir__log_new(&in.log, options, err);
+    bool gone = false;
 
     *out_damaged = 0;
     if (rc != 0) return rc;
     in.log->o.logger = (struct weir__logger){0};
     rc = weir__log_open_control(in.log, WEIR__FS_READ_ONLY, err);
-    if (rc == 0) rc = weir__log_load_control(in.log, &bad_copies, err);
-    if (rc == 0) in.expect = calloc(in.log->partitions, sizeof *in.expect);
-    if (rc == 0 && !in.expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
-    if (rc == 0 && bad_copies) {
-        struct weir__log_finding f = {.kind = WEIR__LOG_COPY, .partition = -1, .first_sequence = 1};
-
-        rc = weir__log_path(in.log->dir, "control", in.path, err);
-        tell(&in, &f, "one of two copies is unreadable; the other serves");
-    }
-    if (rc == 0) rc = weir__log_gather(in.log, err);
-    if (rc == 0) rc = check_all(&in, err);
+    if (rc == WEIR_ENOTFOUND) rc = 0;
+    if (rc == 0) rc = weir__log_load_control(in.log, &bad_copies, &gone, err);
+    if (rc == 0 && bad_copies && !gone)
+        see_note(&in, WEIR__LOG_COPY, "control",
+                 "one of two copies is unreadable; the other serves");
+    if (rc == 0) rc = inspect_files(&in, gone, err);
     *out_damaged = in.damaged;
     weir__index_free(in.index);
     free(in.expect);

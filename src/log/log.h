@@ -281,12 +281,12 @@ int weir__log_step(struct weir__log *, struct weir_error *);
 /* ---- checking a folder ---- */
 
 enum weir__log_finding_kind {
-    WEIR__LOG_SEGMENT,   /* one per segment: text describes it */
-    WEIR__LOG_DAMAGE,    /* below the watermark: events that were acknowledged cannot be served */
-    WEIR__LOG_COPY,      /* one of two copies of a header or of the control file; the other serves */
-    WEIR__LOG_TORN,      /* above it: an unfinished write that the next open cuts */
-    WEIR__LOG_INDEX,     /* an index that disagrees with its batches; rebuilt when needed */
-    WEIR__LOG_CUT,       /* a torn tail that an earlier open cut and saved aside */
+    WEIR__LOG_SEGMENT, /* one per segment: text describes it */
+    WEIR__LOG_DAMAGE,  /* below the watermark: events that were acknowledged cannot be served */
+    WEIR__LOG_COPY,    /* one of two copies of a header or of the control file; the other serves */
+    WEIR__LOG_TORN,    /* above it: an unfinished write that the next open cuts */
+    WEIR__LOG_INDEX,   /* an index that disagrees with its batches; rebuilt when needed */
+    WEIR__LOG_CUT,     /* a torn tail that an earlier open cut and saved aside */
     WEIR__LOG_PRODUCERS, /* what idempotent producers published last is unreadable in part */
     WEIR__LOG_HEADER, /* both copies of a header, or of the heads behind it; what is in the segment is
                           found without */

@@ -75,6 +75,16 @@ void weir__log_unpin(struct weir__log *log, struct weir__segment *seg)
     }
 }
 
+/* Somebody else removed it. Its events are damaged from now on. */
+static void lose_file(struct weir__log *log, struct weir__segment *seg)
+{
+    if (seg->lost) return;
+    seg->lost = true;
+    log->stats.damaged_ranges++;
+    weir__log_line(&log->o.logger, WEIR__ERROR, "log", "damage file=%s/%s: it is gone", log->dir,
+                   seg->name);
+}
+
 int weir__log_open_read(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
 {
     char path[WEIR__LOG_PATH_BYTES];
@@ -88,6 +98,7 @@ int weir__log_open_read(struct weir__log *log, struct weir__segment *seg, struct
     rc = weir__log_path(log->dir, seg->name, path, err);
     if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
     weir__mutex_lock(&log->lock);
+    if (rc == WEIR_ENOTFOUND && !seg->removed && !seg->file) lose_file(log, seg);
     if (rc != 0) return rc;
     if (seg->read) { /* somebody was faster */
         weir__file_close(f);
@@ -106,31 +117,109 @@ struct weir__segment *weir__log_segment_numbered(struct weir__log *log, uint64_t
     return log->segments[number - first];
 }
 
-static int read_start(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
-                      uint64_t *out, struct weir_error *err)
+/* The number of partitions is an argument from here on: it can grow while the lock is let go of,
+ * and `out` cannot. */
+static int stored_heads(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
+                        struct weir__head *out, struct weir_error *err)
 {
-    uint32_t partitions = log->partitions;
-    struct weir__head *heads = calloc(partitions, sizeof *heads);
     int rc;
 
-    if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (seg->lost || seg->headless)
+        return weir__fail(err, WEIR_ECORRUPT, "segment %s has no header", seg->name);
     weir__log_pin(seg);
     rc = weir__log_open_read(log, seg, err);
     if (rc == 0) {
         weir__mutex_unlock(&log->lock);
-        rc = weir__segment_read_heads(seg->read, &seg->h, partitions, heads, NULL, err);
+        rc = weir__segment_read_heads(seg->read, &seg->h, partitions, out, NULL, err);
         weir__mutex_lock(&log->lock);
     }
     weir__log_unpin(log, seg);
-    *out = heads[partition].next_sequence;
-    free(heads);
     return rc;
+}
+
+int weir__log_stored_heads(struct weir__log *log, struct weir__segment *seg, struct weir__head *out,
+                           struct weir_error *err)
+{
+    return stored_heads(log, seg, log->partitions, out, err);
+}
+
+/* A partition begins with its first batch here; out is as the segment behind has it. */
+static int first_entries(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
+                         struct weir__head *out, struct weir_error *err)
+{
+    struct weir__index_chunk chunk;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < partitions; i++) {
+        rc = weir__log_index_find(log, seg, i, WEIR__LOG_BY_SEQUENCE, 0, &chunk, err);
+        if (rc == 0 && chunk.count && chunk.entries[0].sequence < out[i].next_sequence)
+            out[i] = (struct weir__head){.next_sequence = chunk.entries[0].sequence};
+    }
+    return rc;
+}
+
+/* Kept with the segment: it costs a walk through it, or through several. */
+static void keep_start(struct weir__segment *seg, const struct weir__head *heads, uint32_t count)
+{
+    struct weir__head *kept = calloc(count, sizeof *kept);
+
+    if (!kept) return;
+    memcpy(kept, heads, count * sizeof *kept);
+    free(seg->start);
+    seg->start = kept;
+    seg->start_count = count;
+}
+
+static int heads_of(struct weir__log *, struct weir__segment *, uint32_t partitions,
+                    struct weir__head *out, struct weir_error *);
+
+static int work_out_heads(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
+                          struct weir__head *out, struct weir_error *err)
+{
+    struct weir__segment *behind = weir__log_segment_numbered(log, seg->h.number + 1);
+    int rc;
+
+    if (!behind) return weir__fail(err, WEIR_ENOTFOUND, "segment %s is gone", seg->name);
+    weir__log_pin(behind);
+    rc = heads_of(log, behind, partitions, out, err);
+    weir__log_unpin(log, behind);
+    if (rc == 0) rc = first_entries(log, seg, partitions, out, err);
+    if (rc == 0) keep_start(seg, out, partitions);
+    return rc;
+}
+
+static int heads_of(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
+                    struct weir__head *out, struct weir_error *err)
+{
+    uint32_t known = seg->start_count < partitions ? seg->start_count : partitions;
+    int rc;
+
+    if (seg == weir__log_active(log)) {
+        memcpy(out, log->start_heads, partitions * sizeof *out);
+        return 0;
+    }
+    memset(out, 0, partitions * sizeof *out);
+    if (seg->h.number == 1) return 0; /* before it there was nothing */
+    if (seg->start) {
+        memcpy(out, seg->start, known * sizeof *out);
+        return 0;
+    }
+    rc = stored_heads(log, seg, partitions, out, err);
+    return rc == WEIR_ECORRUPT ? work_out_heads(log, seg, partitions, out, err) : rc;
+}
+
+int weir__log_heads_of(struct weir__log *log, struct weir__segment *seg, struct weir__head *out,
+                       struct weir_error *err)
+{
+    return heads_of(log, seg, log->partitions, out, err);
 }
 
 int weir__log_start_sequence(struct weir__log *log, struct weir__segment *seg, uint32_t partition,
                              uint64_t *out, struct weir_error *err)
 {
-    while (seg->lost) seg = weir__log_segment_numbered(log, seg->h.number + 1);
+    struct weir__head *heads;
+    int rc;
+
     if (seg == weir__log_active(log)) {
         *out = log->start_heads[partition].next_sequence;
         return 0;
@@ -139,7 +228,14 @@ int weir__log_start_sequence(struct weir__log *log, struct weir__segment *seg, u
         *out = log->begin_heads[partition].next_sequence;
         return 0;
     }
-    return read_start(log, seg, partition, out, err);
+    heads = calloc(log->partitions, sizeof *heads);
+    if (!heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    weir__log_pin(seg);
+    rc = weir__log_heads_of(log, seg, heads, err);
+    weir__log_unpin(log, seg);
+    *out = heads[partition].next_sequence;
+    free(heads);
+    return rc;
 }
 
 int weir__log_segment_of(struct weir__log *log, uint32_t partition, uint64_t sequence,
@@ -199,29 +295,35 @@ static int keep_range(void *user, uint64_t from, uint64_t to, struct weir_error 
     return 0;
 }
 
-/* Reads every batch of a sealed segment. Without the lock; the segment is pinned. */
-static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struct rebuilding *r,
-                         struct weir_error *err)
+static int walk_segment(struct weir__segment *seg, struct rebuilding *r, struct weir_error *err)
 {
-    struct weir__scan scan = {.file = seg->read,
-                              .segment = seg,
-                              .limit = seg->end,
-                              .proof = seg->end,
-                              .epoch_start = UINT64_MAX,
-                              .epoch = UINT32_MAX,
-                              .partitions = seg->h.partitions};
+    struct weir__scan scan = weir__scan_sealed(seg);
     struct weir__scan_calls calls = {keep_entry, keep_range, r};
     enum weir__scan_end how;
     uint64_t end;
+    int rc;
+
+    scan.file = seg->read;
+    rc = weir__scan_init(&scan, err);
+    if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
+    weir__scan_fini(&scan);
+    if (rc == 0 && scan.bad.count && scan.bad.read == 0)
+        rc = weir__fail(err, WEIR_EIO, "nothing of segment %s can be read", seg->name);
+    return rc;
+}
+
+/* Reads every batch of a sealed segment. Without the lock; the segment is pinned. WEIR_EIO: nothing
+ * at all could be read, which may pass. */
+static int rebuild_index(struct weir__log *log, struct weir__segment *seg, struct rebuilding *r,
+                         struct weir_error *err)
+{
     int rc;
 
     r->index = weir__index_new(seg->h.partitions);
     if (!r->index) return weir__fail(err, WEIR_ENOMEM, "rebuilding an index: out of memory");
     weir__log_line(&log->o.logger, WEIR__WARN, "log", "rebuilding the index of segment %s/%s",
                    log->dir, seg->name);
-    rc = weir__scan_init(&scan, err);
-    if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, err);
-    weir__scan_fini(&scan);
+    rc = walk_segment(seg, r, err);
     if (rc == 0) return 0;
     weir__index_free(r->index);
     r->index = NULL;
@@ -260,8 +362,7 @@ static int look_up(struct weir__log *log, struct weir__segment *seg, const struc
 {
     struct weir__index_source s = {.memory = seg->index,
                                    .stamp = weir__segment_stamp(seg),
-                                   .end = seg->h.capacity -
-                                          weir__segment_front_bytes(seg->h.heads_bytes),
+                                   .end = weir__segment_limit(seg) - seg->h.base,
                                    .partitions = seg->h.partitions};
     struct rebuilding again = {0};
     int rc;
@@ -273,7 +374,7 @@ static int look_up(struct weir__log *log, struct weir__segment *seg, const struc
     if (rc != 0) return rc;
     s.file = seg->read;
     weir__mutex_unlock(&log->lock);
-    rc = ask(&s, q, out, err);
+    rc = seg->headless ? WEIR_ECORRUPT : ask(&s, q, out, err);
     if (rc == WEIR_ECORRUPT) rc = rebuild_index(log, seg, &again, err);
     weir__mutex_lock(&log->lock);
     if (rc != 0 || !again.index) return rc;

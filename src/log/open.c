@@ -64,8 +64,8 @@ void weir__log_free(struct weir__log *log)
     weir__segment_close(log->spare);
     weir__segment_close(log->headed);
     weir__segment_close(log->doomed);
-    weir__file_close(log->dir_handle);
     weir__file_close(log->control_file);
+    weir__file_close(log->folder);
     weir__producers_fini(&log->producers);
     weir__producers_fini(&log->begun);
     weir__producer_file_close(&log->producer_file);
@@ -156,6 +156,18 @@ int weir__log_open_control(struct weir__log *log, unsigned flags, struct weir_er
     return rc != 0 ? rc : log->fs->ops->open(log->fs, path, flags, &log->control_file, err);
 }
 
+/* Holds the folder for as long as the log is open. */
+static int hold_folder(struct weir__log *log, struct weir_error *err)
+{
+    return log->fs->ops->open(log->fs, log->dir, WEIR__FS_DIR | WEIR__FS_LOCK, &log->folder, err);
+}
+
+int weir__log_sync_names(struct weir__log *log, struct weir_error *err)
+{
+    if (log->o.sabotage & WEIR__LOG_SKIP_DIR_SYNC) return 0;
+    return log->folder->ops->sync(log->folder, err);
+}
+
 /* Never 0, which means none. */
 static int make_secret(struct weir__log *log, struct weir_error *err)
 {
@@ -174,6 +186,7 @@ static int make_files(struct weir__log *log, struct weir_error *err)
     uint64_t capacity;
     int rc = weir__log_size(log, log->o.partitions, err);
 
+    if (rc == 0) rc = hold_folder(log, err);
     if (rc == 0) rc = make_secret(log, err);
     if (rc == 0) rc = weir__log_open_control(log, WEIR__FS_CREATE, err);
     if (rc != 0) return rc;
@@ -191,7 +204,7 @@ static int make_files(struct weir__log *log, struct weir_error *err)
     log->control.watermark = log->control.epoch_start = seg->data;
     for (int copy = 0; rc == 0 && copy < 2; copy++)
         rc = weir__control_write(log->control_file, &log->control, true, err);
-    if (rc == 0) rc = log->fs->ops->sync_dir(log->fs, log->dir, err);
+    if (rc == 0) rc = weir__log_sync_names(log, err);
 out:
     weir__segment_close(seg);
     return rc;
@@ -227,6 +240,9 @@ int weir__log_create(const struct weir__log_options *options, struct weir_error 
 /* This opening's own number, on disk before the first batch can carry it. */
 static int begin_epoch(struct weir__log *log, struct weir_error *err)
 {
+    struct weir_error why;
+    int rc;
+
     if (!(log->o.sabotage & WEIR__LOG_SKIP_EPOCH)) {
         log->control.epoch++;
         log->control.epoch_start = log->visible;
@@ -234,46 +250,99 @@ static int begin_epoch(struct weir__log *log, struct weir_error *err)
     log->epoch = log->control.epoch;
     weir__retention_start(log);
     weir__log_name_active(log, weir__log_active(log));
-    return weir__log_write_control(log, err);
+    log->want_roll = log->must_roll;
+    rc = weir__log_write_control(log, &why);
+    if (rc == 0) log->opening = WEIR__LOG_EPOCH_BEGUN;
+    if (rc == 0) return 0;
+    if (rc != WEIR_ENOSPACE) return weir__wrap(err, rc, "%s", why.text);
+    weir__log_line(&log->o.logger, WEIR__ERROR, "log",
+                   "full dir=%s: there is no room to begin; it can be read, and takes nothing in "
+                   "until there is: %s",
+                   log->dir, why.text);
+    log->want_roll = true; /* so that whoever appends comes by here */
+    return 0;
 }
 
-/* Reads the control file and makes room for the partitions it knows. */
-int weir__log_load_control(struct weir__log *log, int *out_bad_copies, struct weir_error *err)
+int weir__log_finish_opening(struct weir__log *log, struct weir_error *err)
 {
-    int rc = weir__control_read(log->control_file, &log->control, out_bad_copies, err);
+    int rc;
 
-    return rc == 0 ? weir__log_size(log, log->control.partitions, err) : rc;
-}
-
-/* A log of format version 1 gets a secret, and a segment that uses it before anything is appended.
- * Its old segments stay as they are, until they expire. */
-static int upgrade(struct weir__log *log, struct weir_error *err)
-{
-    int rc = make_secret(log, err);
-
-    if (weir__log_active(log)->h.version < WEIR__SEGMENT_VERSION) log->want_roll = true;
+    log->leading = true;
+    weir__mutex_unlock(&log->lock);
+    rc = weir__log_write_control(log, err);
+    weir__mutex_lock(&log->lock);
+    if (rc == 0) {
+        log->opening = WEIR__LOG_EPOCH_BEGUN;
+        log->want_roll = log->must_roll || log->roll_bytes > 0;
+    }
+    if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
+    weir__log_give_lead(log);
     return rc;
+}
+
+int weir__log_load_control(struct weir__log *log, int *out_bad_copies, bool *out_gone,
+                           struct weir_error *err)
+{
+    int rc = WEIR_ECORRUPT;
+
+    if (log->control_file)
+        rc = weir__control_read(log->control_file, &log->control, out_bad_copies, err);
+    *out_gone = rc == WEIR_ECORRUPT;
+    if (rc == 0) return weir__log_size(log, log->control.partitions, err);
+    if (rc != WEIR_ECORRUPT) return rc;
+    weir__control_fini(&log->control);
+    log->control = (struct weir__control){.hub_id = log->o.hub_id};
+    return 0;
+}
+
+/* *out_gone: it has to be made again. */
+static int read_control(struct weir__log *log, bool *out_gone, struct weir_error *err)
+{
+    int bad_copies = 0, rc = weir__log_open_control(log, 0, err);
+
+    if (rc == WEIR_ENOTFOUND) rc = 0;
+    if (rc == 0) rc = weir__log_load_control(log, &bad_copies, out_gone, err);
+    if (rc == 0 && bad_copies && !*out_gone)
+        weir__log_line(&log->o.logger, WEIR__WARN, "log",
+                       "damage file=%s/" CONTROL_NAME ": one copy is bad, the other serves",
+                       log->dir);
+    return rc;
+}
+
+/* A new file for a control that went missing; its name is durable before a batch relies on it. */
+static int make_control(struct weir__log *log, struct weir_error *err)
+{
+    int rc;
+
+    if (log->control_file) return 0;
+    rc = weir__log_open_control(log, WEIR__FS_CREATE, err);
+    return rc == 0 ? weir__log_sync_names(log, err) : rc;
+}
+
+/* Everything that touches the disk. A log of format version 1 gets a secret, and a segment that uses
+ * it before anything is appended; its old segments stay as they are, until they expire. */
+static int open_files(struct weir__log *log, struct weir_error *err)
+{
+    bool gone = false;
+    int rc = hold_folder(log, err);
+
+    if (rc == 0) rc = read_control(log, &gone, err);
+    if (rc == 0) rc = weir__log_recover(log, gone, err);
+    if (rc == 0) rc = make_control(log, err);
+    if (rc == 0) rc = make_secret(log, err);
+    return rc == 0 ? begin_epoch(log, err) : rc;
 }
 
 int weir__log_open(struct weir__log **out, const struct weir__log_options *options,
                    struct weir_error *err)
 {
     struct weir__log *log = NULL;
-    int bad_copies = 0, rc;
+    int rc;
 
     *out = NULL;
     rc = weir__log_new(&log, options, err);
     if (rc != 0) return rc;
-    rc = log->fs->ops->open(log->fs, log->dir, WEIR__FS_DIR, &log->dir_handle, err);
-    if (rc == 0) rc = weir__log_open_control(log, 0, err);
-    if (rc == 0) rc = weir__log_load_control(log, &bad_copies, err);
-    if (rc == 0 && bad_copies)
-        weir__log_line(&log->o.logger, WEIR__WARN, "log",
-                       "damage file=%s/" CONTROL_NAME ": one copy is bad, the other serves",
-                       log->dir);
-    if (rc == 0) rc = weir__log_recover(log, err);
-    if (rc == 0) rc = upgrade(log, err);
-    if (rc == 0) rc = begin_epoch(log, err);
+    rc = open_files(log, err);
     if (rc == 0) rc = weir__upkeep_start(log, err);
     if (rc != 0) {
         weir__log_free(log);
@@ -319,7 +388,7 @@ int weir__log_close(struct weir__log *log, struct weir_error *err)
     weir__mutex_lock(&log->lock);
     if (log->o.no_threads) weir__log_run_completions(log, UINT64_MAX);
     if (!log->failed && log->o.sync_ms) rc2 = weir__log_sync_lazily(log, rc == 0 ? err : NULL);
-    if (!log->failed && rc2 == 0) {
+    if (!log->failed && rc2 == 0 && log->opening == WEIR__LOG_EPOCH_BEGUN) {
         weir__log_take_lead(log);
         weir__mutex_unlock(&log->lock);
         rc2 = weir__log_write_control(log, rc == 0 ? err : NULL);

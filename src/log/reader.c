@@ -4,12 +4,14 @@
  * reader's own memory, from the tail when they are there, else from the segment file, batches that
  * lie close together in one read and those further ahead asked for in advance. Every batch is
  * checked against its checksums and against the index before it is handed out. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/crc.h"
 #include "log/state.h"
 
+#define UNREAD_MS 10000 /* a batch that the disk does not give for this long is damaged */
 #define READ_BYTES_DEFAULT (256u << 10)
 #define NEAR_BYTES (16u << 10) /* batches closer than this are read together */
 #define AHEAD_BYTES (4u << 20) /* asked for in advance, at most */
@@ -30,7 +32,8 @@ struct weir__log_reader {
 
     uint8_t *buffer;
     size_t cap;
-    uint64_t damage_first, damage_last;
+    uint64_t damage_first, damage_last; /* first > last: none */
+    uint64_t unread;                    /* position of the batch that the disk did not give, or 0 */
 };
 
 /* Entries to be read in one go: chunk[at .. at+count), and where each will lie in the buffer. */
@@ -115,6 +118,15 @@ static uint64_t end_of(const struct weir__index_entry *e)
 
 /* ---- locating; lock held ---- */
 
+/* Sets the range, which begins where the cursor stands; the way behind it only leads forward. */
+static void set_damage(struct weir__log_reader *r, uint64_t last)
+{
+    assert(last >= r->next);
+    if (r->log->o.sabotage & WEIR__LOG_SKIP_BACK) return;
+    r->damage_first = r->next;
+    r->damage_last = last;
+}
+
 static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, uint64_t last,
                    uint64_t at, struct weir_error *err)
 {
@@ -128,8 +140,7 @@ static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, 
             name = log->damages[i].name;
             at = log->damages[i].at;
         }
-    r->damage_first = r->next;
-    r->damage_last = last;
+    set_damage(r, last);
     return weir__fail(err, WEIR_ECORRUPT,
                       "%s/%s byte %" PRIu64 ": damaged: events %" PRIu64 " to %" PRIu64
                       " of partition %u cannot be read",
@@ -180,6 +191,23 @@ static int look_in(struct weir__log_reader *r, struct weir__segment *seg, uint64
     return rc;
 }
 
+/* Nothing in the segment can be read, not even where its batches lie: what is passed over with it
+ * are the events up to the next segment's. */
+static int unreadable(struct weir__log_reader *r, struct weir__segment *seg, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    struct weir__segment *behind = weir__log_segment_numbered(log, seg->h.number + 1);
+    uint64_t end = log->durable_heads[r->partition].next_sequence;
+
+    if (behind && weir__log_start_sequence(log, behind, r->partition, &end, NULL) != 0)
+        end = log->durable_heads[r->partition].next_sequence;
+    if (end <= r->next) return 0; /* none of it is in there */
+    set_damage(r, end - 1);
+    r->unread = seg->h.base;
+    return weir__wrap(err, WEIR_EIO, "events %" PRIu64 " to %" PRIu64 " of partition %u", r->next,
+                      end - 1, r->partition);
+}
+
 /* Looks for the batch that holds next from a segment on. The lock is let go of for disk reads. */
 static int walk_from(struct weir__log_reader *r, uint64_t number, struct weir_error *err)
 {
@@ -197,6 +225,7 @@ static int walk_from(struct weir__log_reader *r, uint64_t number, struct weir_er
         }
         weir__log_pin(seg);
         rc = look_in(r, seg, &last, err);
+        if (rc == WEIR_EIO) rc = unreadable(r, seg, err);
         weir__log_unpin(log, seg);
     }
     if (rc != 1) r->segment = 0;
@@ -368,7 +397,7 @@ static int read_run(struct weir__log_reader *r, const struct plan *p, uint32_t f
 }
 
 /* The disk does not give a run as a whole: as many of its batches as it gives one by one. The first
- * one's failure is told, and where it lies: whoever asks again will be told again, until the disk
+ * one's failure is told, with its events: whoever asks again will be told again, until the disk
  * gives it or the reader is moved behind it. */
 static int read_singly(struct weir__log_reader *r, struct plan *p, uint32_t first, uint32_t last,
                        struct weir_error *err)
@@ -380,6 +409,10 @@ static int read_singly(struct weir__log_reader *r, struct plan *p, uint32_t firs
     while (i <= last && (rc = read_run(r, p, i, i, i == 0 ? err : NULL)) == 0) i++;
     p->count = rc == 0 ? p->count : i;
     if (rc == 0 || i > 0) return 0;
+    if (rc == WEIR_EIO) {
+        set_damage(r, e->sequence + e->count - 1);
+        r->unread = e->position;
+    }
     return weir__wrap(err, rc,
                       "byte %" PRIu64 ", events %" PRIu64 " to %" PRIu64 " of partition %u",
                       e->position - p->segment->h.base, e->sequence, e->sequence + e->count - 1,
@@ -495,6 +528,34 @@ static int take(struct weir__log_reader *r, struct weir__log_view *out, uint32_t
     return rc;
 }
 
+/* A read that fails may pass: it is told as such for a while, then as damage. Lock held. */
+static int judge_unread(struct weir__log_reader *r, int rc, struct weir_error *err)
+{
+    struct weir__log *log = r->log;
+    int64_t now_ms = log->o.clock.mono_ms(log->o.clock.self);
+    uint32_t i = 0, known = log->unread_count < WEIR__LOG_UNREAD_MAX ? log->unread_count
+                                                                     : WEIR__LOG_UNREAD_MAX;
+
+    while (i < known && log->unread[i].position != r->unread) i++;
+    if (i == known)
+        log->unread[log->unread_count++ % WEIR__LOG_UNREAD_MAX] =
+            (struct weir__log_unread){r->unread, now_ms};
+    else if (now_ms - log->unread[i].since_mono_ms >= UNREAD_MS)
+        rc = weir__wrap(err, WEIR_ECORRUPT, "the disk has not given it for %d s", UNREAD_MS / 1000);
+    r->unread = 0;
+    return rc;
+}
+
+/* The segment went before its file could be opened, or its file did: then it is lost. */
+static bool segment_went(struct weir__log_reader *r)
+{
+    const struct weir__segment *seg = weir__log_segment_numbered(r->log, r->segment);
+    bool went = !seg || seg->lost;
+
+    if (went) r->segment = 0;
+    return went;
+}
+
 int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out, uint32_t max,
                           uint32_t *out_count, uint64_t *out_missed, struct weir_error *err)
 {
@@ -503,6 +564,7 @@ int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out
 
     *out_count = 0;
     *out_missed = 0;
+    r->damage_first = r->damage_last + 1; /* none */
     weir__mutex_lock(&log->lock);
     while (rc == 0) { /* the heads may have moved with every call that lets go of the lock */
         const struct weir__head *end = &log->durable_heads[r->partition];
@@ -514,11 +576,12 @@ int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out
         }
         if (max == 0 || r->next >= end->next_sequence) break;
         rc = locate(r, err);
-        if (rc != 1) continue;
-        rc = take(r, out, max, out_count, err);
-        if (rc != WEIR_ENOTFOUND || weir__log_segment_numbered(log, r->segment)) break;
-        rc = 0; /* the segment went before its file could be opened */
+        if (rc == 0) continue;
+        if (rc == 1) rc = take(r, out, max, out_count, err);
+        if (rc != WEIR_ENOTFOUND || !segment_went(r)) break;
+        rc = 0;
     }
+    if (r->unread) rc = judge_unread(r, rc, err);
     weir__mutex_unlock(&log->lock);
     return rc;
 }

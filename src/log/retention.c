@@ -55,7 +55,8 @@ static void date_segments(struct weir__log *log)
     for (size_t i = log->segment_count; i-- > 0;) {
         struct weir__segment *seg = log->segments[i];
 
-        if (seg->lost || seg->h.keep.keep_ms > behind.keep_ms) seg->h.keep = behind;
+        if (seg->lost || seg->headless || seg->h.keep.keep_ms > behind.keep_ms)
+            seg->h.keep = behind;
         behind = seg->h.keep;
     }
 }
@@ -211,25 +212,6 @@ void weir__retention_stats(struct weir__log *log, struct weir__log_stats *out)
 
 /* ---- letting go ---- */
 
-/* Where the partitions will begin once the oldest segment is gone. The leader's, without lock. */
-static int read_begin(struct weir__log *log, struct weir__segment *next, struct weir__head *out,
-                      struct weir_error *err)
-{
-    struct weir__file *f = NULL;
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc;
-
-    if (next == weir__log_active(log)) {
-        memcpy(out, log->start_heads, log->partitions * sizeof *out);
-        return 0;
-    }
-    rc = weir__log_path(log->dir, next->name, path, err);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
-    if (rc == 0) rc = weir__segment_read_heads(f, &next->h, log->partitions, out, NULL, err);
-    weir__file_close(f);
-    return rc;
-}
-
 /* The oldest segment is no longer of the log, durably. The last reader frees it; when there is none
  * it can be used again. */
 static struct weir__segment *let_go(struct weir__log *log)
@@ -243,31 +225,40 @@ static struct weir__segment *let_go(struct weir__log *log)
     return seg;
 }
 
-/* Steps that can fail leave everything as it was. The leader's, without lock. */
-static int forget_oldest(struct weir__log *log, struct weir__head *begin, bool *out_readable,
-                         struct weir_error *err)
+/* Steps that can fail leave everything as it was. The leader's; lock held, let go of inside. */
+static int forget_oldest(struct weir__log *log, struct weir__head *begin, struct weir_error *err)
 {
-    int rc = 0;
+    struct weir__segment *next = log->segments[1];
+    int rc;
 
-    *out_readable = false;
-    if (!log->segments[1]->lost) {
-        rc = read_begin(log, log->segments[1], begin, err);
-        if (rc == 0) read_first(log, log->segments[1]);
-        *out_readable = rc == 0;
-        if (rc == WEIR_ECORRUPT || rc == WEIR_EIO) rc = 0; /* will not get better */
+    weir__log_pin(next);
+    rc = weir__log_heads_of(log, next, begin, err); /* where the partitions will begin */
+    weir__mutex_unlock(&log->lock);
+    if (rc == 0) {
+        if (!next->lost && !next->headless) read_first(log, next);
+        log->control.first_segment = next->h.number;
+        rc = weir__log_write_control(log, err);
+        if (rc != 0) log->control.first_segment = log->segments[0]->h.number;
     }
-    if (rc != 0) return rc;
-    log->control.first_segment = log->segments[1]->h.number;
-    rc = weir__log_write_control(log, err);
-    if (rc != 0) log->control.first_segment = log->segments[0]->h.number;
+    weir__mutex_lock(&log->lock);
+    weir__log_unpin(log, next);
     return rc;
+}
+
+/* Unfinished writes that were saved aside go with the segments they were found in. */
+static void forget_cuts(struct weir__log *log)
+{
+    uint64_t first = log->segments[0]->h.base;
+
+    weir__mutex_unlock(&log->lock);
+    weir__cut_expire(log, first);
+    weir__mutex_lock(&log->lock);
 }
 
 int weir__retention_expire(struct weir__log *log, struct weir_error *err)
 {
     struct weir__head *begin = NULL;
     struct weir__segment *gone = NULL;
-    bool readable;
     int rc = 0;
 
     weir__log_take_lead(log);
@@ -276,15 +267,16 @@ int weir__retention_expire(struct weir__log *log, struct weir_error *err)
         if (!begin) rc = weir__fail(err, WEIR_ENOMEM, "retention: out of memory");
     }
     if (begin) {
-        weir__mutex_unlock(&log->lock);
-        rc = forget_oldest(log, begin, &readable, err);
-        weir__mutex_lock(&log->lock);
-        if (rc == 0 && readable) memcpy(log->begin_heads, begin, log->partitions * sizeof *begin);
+        rc = forget_oldest(log, begin, err);
+        if (rc == 0) memcpy(log->begin_heads, begin, log->partitions * sizeof *begin);
         if (rc == 0) gone = let_go(log);
         if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
     }
     weir__log_give_lead(log);
-    if (gone) weir__spare_recycle(log, gone);
+    if (gone) {
+        weir__spare_recycle(log, gone);
+        forget_cuts(log);
+    }
     free(begin);
     return rc;
 }

@@ -25,6 +25,7 @@ void weir__segment_close(struct weir__segment *seg)
     weir__file_close(seg->file);
     weir__file_close(seg->read);
     weir__index_free(seg->index);
+    free(seg->start);
     free(seg);
 }
 
@@ -81,13 +82,6 @@ void weir__log_name_active(struct weir__log *log, const struct weir__segment *se
                                                         .capacity = seg->h.capacity,
                                                         .data = seg->data,
                                                         .name = strtoull(seg->name, NULL, 10)};
-}
-
-int weir__log_sync_names(struct weir__log *log, struct weir_error *err)
-{
-    if (log->o.sabotage & WEIR__LOG_SKIP_DIR_SYNC) return 0;
-    if (log->dir_handle) return log->dir_handle->ops->sync(log->dir_handle, err);
-    return log->fs->ops->sync_dir(log->fs, log->dir, err);
 }
 
 /* A number for a file's name, and giving the last one back when it was not used. */
@@ -177,13 +171,15 @@ int weir__log_head_segment(struct weir__log *log, struct weir__segment *seg, str
 }
 
 /* Stores the index and lets go of what only the active segment needs. When storing fails the index
- * stays in memory. The leader's, without the lock. */
+ * stays in memory; so it does when the segment is not to be written to any more. The leader's,
+ * without the lock. */
 static bool seal(struct weir__log *log, struct weir__segment *seg)
 {
-    uint64_t end = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+    uint64_t end = weir__segment_limit(seg) - seg->h.base;
     struct weir__index_stamp stamp = {seg->h.number, log->visible, weir__segment_index_seed(seg)};
     struct weir_error err;
 
+    if (seg->lost || seg->headless || seg->spoilt) return false;
     if (weir__index_store(seg->index, seg->file, &stamp, end, &err) == 0) return true;
     weir__log_line(&log->o.logger, WEIR__WARN, "log", "index of segment %s not stored: %s",
                    seg->name, err.text);
@@ -279,7 +275,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
     log->before = (struct weir__batch_before){0};
     log->visible = log->synced = seg->data;
     log->active_since_ms = 0;
-    log->want_roll = false;
+    log->want_roll = log->must_roll = false;
     log->roll_bytes = 0;
     log->roll_rc = 0;
     weir__upkeep_soon(log, 0); /* an old segment may go now, and become the one after this */
@@ -323,7 +319,7 @@ static int sync_old(struct weir__log *log, struct weir_error *err)
 {
     struct weir__file *f = weir__log_active(log)->file;
 
-    if (f->ops->sync(f, err) != 0)
+    if (f && f->ops->sync(f, err) != 0) /* none: its file is lost */
         return weir__wrap(err, WEIR_EFAILED, "syncing a segment before the next");
     weir__mutex_lock(&log->lock);
     log->synced = log->visible;

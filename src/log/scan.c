@@ -3,7 +3,13 @@
  * A bad checksum alone does not say whether a write was never finished or whether something that
  * was on disk has gone bad. So where no good batch begins, the rest of the segment is searched for
  * one: a batch whose watermark lies behind the bad place proves that it had been on disk. Then the
- * range is damage, and the walk goes on behind it. Without such a proof the walk ends there. */
+ * range is damage, and the walk goes on behind it. Without such a proof the walk ends there.
+ *
+ * What a search may believe: a header with the hub's secret under its checksum, of the place where
+ * it stands, that gives no sequence number a second time. It proves nothing above its own place,
+ * for its watermark lies there or below. Segments of format version 1 have no secret, and their
+ * headers can be forged by whoever may send: there a header that was searched for must also follow
+ * from what was walked before (see follows). */
 #include <stdlib.h>
 
 #include "base/crc.h"
@@ -11,19 +17,54 @@
 
 #define WINDOW_BYTES (4u << 20)
 #define PIECE_BYTES (1u << 20) /* a body is checked in pieces of at most this */
+#define VERSION_1_AHEAD_MS (INT64_C(24) * 3600 * 1000) /* a clock may have been wrong by this */
+
+struct weir__scan weir__scan_sealed(const struct weir__segment *seg)
+{
+    bool known = weir__segment_end_known(seg);
+
+    return (struct weir__scan){.segment = seg,
+                               .limit = known ? seg->end : weir__segment_limit(seg),
+                               .proof = known ? seg->end : seg->data,
+                               .epoch_start = UINT64_MAX,
+                               .epoch = UINT32_MAX,
+                               .partitions = seg->h.partitions};
+}
+
+struct weir__scan weir__scan_active(struct weir__log *log, bool unsure)
+{
+    const struct weir__segment *seg = weir__log_active(log);
+    const struct weir__control *c = &log->control;
+    int64_t now_ms = log->o.clock.wall_ms(log->o.clock.self);
+
+    if (c->keep.keep_ms > now_ms) now_ms = c->keep.keep_ms;
+    return (struct weir__scan){.segment = seg,
+                               .limit = weir__segment_limit(seg),
+                               .proof = unsure ? seg->data : c->watermark,
+                               .epoch_start = unsure ? UINT64_MAX : c->epoch_start,
+                               .epoch = unsure ? UINT32_MAX : c->epoch,
+                               .partitions = seg->h.partitions,
+                               .latest_ms = now_ms + VERSION_1_AHEAD_MS};
+}
 
 int weir__scan_init(struct weir__scan *s, struct weir_error *err)
 {
     s->window_cap = WINDOW_BYTES;
     s->window_len = 0;
     s->window = aligned_alloc(WEIR__FS_BLOCK, s->window_cap);
-    return s->window ? 0 : weir__fail(err, WEIR_ENOMEM, "scanning a segment: out of memory");
+    s->next = calloc(s->partitions, sizeof *s->next);
+    if (!s->window || !s->next)
+        return weir__fail(err, WEIR_ENOMEM, "scanning a segment: out of memory");
+    for (uint32_t i = 0; s->start && i < s->partitions; i++) s->next[i] = s->start[i].next_sequence;
+    return 0;
 }
 
 void weir__scan_fini(struct weir__scan *s)
 {
     free(s->window);
+    free(s->next);
     s->window = NULL;
+    s->next = NULL;
 }
 
 /* The len bytes at a log position, in one piece; *out NULL when the file ends before. */
@@ -38,7 +79,7 @@ static int look_at(struct weir__scan *s, uint64_t position, size_t len, const ui
     if (at + len > s->segment->h.capacity) return 0;
     if (s->window_len == 0 || at < s->window_at || at + len > s->window_at + s->window_len) {
         begin = weir__round_down(at, WEIR__FS_BLOCK);
-        rc = s->file->ops->read(s->file, s->window, s->window_cap, begin, &got, err);
+        rc = weir__blocks_read(s->file, s->window, s->window_cap, begin, &got, &s->bad, err);
         if (rc != 0) return rc;
         s->window_at = begin;
         s->window_len = got;
@@ -54,6 +95,7 @@ static bool plausible(const struct weir__scan *s, const struct weir__batch_heade
     if (h->position != position || h->partition >= s->partitions) return false;
     if (h->epoch > s->epoch || h->epoch < s->last_epoch) return false;
     if (position >= s->epoch_start && h->epoch != s->epoch) return false;
+    if (h->sequence < s->next[h->partition]) return false; /* it was given already */
     return position + weir__batch_bytes(h->body_bytes) <= s->limit;
 }
 
@@ -63,9 +105,12 @@ static int header_at(struct weir__scan *s, uint64_t position, struct weir__batch
     const uint8_t *at;
     int rc = look_at(s, position, WEIR__BATCH_HEADER_BYTES, &at, err);
 
-    *out_good = rc == 0 && at && weir__batch_begins(at, &s->segment->stamp, position) &&
-                weir__batch_decode(at, &s->segment->stamp, out) && plausible(s, out, position);
-    return rc;
+    *out_good = false;
+    if (rc != 0 || !at) return rc;
+    *out_good = weir__batch_decode(at, &s->segment->stamp, out) ||
+                (s->trusted && weir__batch_decode(at, s->trusted, out));
+    *out_good = *out_good && plausible(s, out, position);
+    return 0;
 }
 
 static int body_at(struct weir__scan *s, const struct weir__batch_header *h, bool *out_good,
@@ -89,8 +134,18 @@ static int body_at(struct weir__scan *s, const struct weir__batch_header *h, boo
     return 0;
 }
 
-/* The next good header at or behind a position; *out_found false when there is none. */
-static int search(struct weir__scan *s, uint64_t from, struct weir__batch_header *out,
+/* Whether a header of format version 1 behind `gap` bytes of damage says no more than can have been
+ * in them. */
+static bool follows(const struct weir__scan *s, const struct weir__batch_header *h, uint64_t gap)
+{
+    if (s->segment->h.version > 1) return true;
+    if (s->latest_ms && h->time_ms > s->latest_ms) return false;
+    return !s->start || h->sequence - s->next[h->partition] <= gap;
+}
+
+/* The next good header at or behind `from`, when the bytes from `bad` on are bad; *out_found false
+ * when there is none. */
+static int search(struct weir__scan *s, uint64_t bad, uint64_t from, struct weir__batch_header *out,
                   bool *out_found, struct weir_error *err)
 {
     int rc = 0;
@@ -101,8 +156,9 @@ static int search(struct weir__scan *s, uint64_t from, struct weir__batch_header
 
         rc = look_at(s, p, WEIR__BATCH_HEADER_BYTES, &at, err);
         if (rc != 0 || !at) break;
-        if (!weir__batch_begins(at, &s->segment->stamp, p)) continue;
+        if (!s->trusted && !weir__batch_begins(at, &s->segment->stamp, p)) continue;
         rc = header_at(s, p, out, out_found, err);
+        *out_found = *out_found && follows(s, out, p - bad);
         if (rc != 0 || *out_found) break;
     }
     return rc;
@@ -120,7 +176,7 @@ static int look_behind(struct weir__scan *s, uint64_t bad, uint64_t from, uint64
     *out_next = 0;
     *out_proved = bad < s->proof;
     for (uint64_t p = from; rc == 0 && found;) {
-        rc = search(s, p, &h, &found, err);
+        rc = search(s, bad, p, &h, &found, err);
         if (rc != 0 || !found) break;
         if (*out_next == 0) *out_next = h.position;
         if (h.watermark > s->proof) s->proof = h.watermark;
@@ -136,6 +192,7 @@ static int visit(struct weir__scan *s, const struct weir__scan_batch *b,
                  const struct weir__scan_calls *calls, struct weir_error *err)
 {
     s->last_epoch = b->h.epoch;
+    s->next[b->h.partition] = b->h.sequence + b->h.count;
     if (b->h.watermark > s->proof) s->proof = b->h.watermark;
     return calls->batch(calls->user, b, err);
 }

@@ -100,16 +100,18 @@ int weir__spare_prepare(struct weir__log *log, struct weir_error *err)
 
 void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
 {
-    bool reuse = seg->pins == 1 && !seg->lost && !log->spare && in_use(log) &&
-                 seg->h.capacity == weir__capacity_next(log, true, 0);
+    bool reuse = seg->pins == 1 && !seg->lost && !seg->headless && !seg->spoilt && !log->spare &&
+                 in_use(log) && seg->h.capacity == weir__capacity_next(log, true, 0);
     char path[WEIR__LOG_PATH_BYTES];
     int rc = 0;
 
     if (reuse) { /* nobody can find it any more */
         weir__file_close(seg->read);
         weir__index_free(seg->index);
+        free(seg->start);
         seg->read = NULL;
         seg->index = NULL;
+        seg->start = NULL;
         seg->pins = 0;
         seg->removed = false;
         seg->first_ms = 0;

@@ -15,6 +15,7 @@
 
 #include "base/thread.h"
 #include "log/batch.h"
+#include "log/blocks.h"
 #include "log/index.h"
 #include "log/log.h"
 #include "log/pool.h"
@@ -27,6 +28,7 @@
 #define WEIR__LOG_PENDING_MAX 65536u         /* batches taken in whose completion has not run */
 #define WEIR__LOG_READ_FILES_MAX 64          /* segment files kept open for readers */
 #define WEIR__LOG_DAMAGES_MAX 64 /* damaged ranges remembered by place; more are counted */
+#define WEIR__LOG_UNREAD_MAX 16  /* batches that could not be read, remembered by place */
 #define WEIR__LOG_MARK_MS 1000   /* an idle log's watermark reaches its end after this */
 #define WEIR__LOG_STEP_MS 1000   /* how often the keeper looks at a log that is written to */
 #define WEIR__LOG_REST_MS 60000  /* and at one that is not, when nothing is due earlier */
@@ -54,6 +56,16 @@ struct weir__log_pending {
     struct weir__log_waiter *waiter;
     uint64_t producer_id;
     struct weir__producer before; /* see weir__producers_use */
+};
+
+/* An opening ends with an epoch of its own in the control file. On a full disk that may have no
+ * room: then the log is read only, and the first append that finds room ends the opening. */
+enum weir__log_opening { WEIR__LOG_EPOCH_WAITS, WEIR__LOG_EPOCH_BEGUN };
+
+/* A batch that the disk did not give. */
+struct weir__log_unread {
+    uint64_t position;
+    int64_t since_mono_ms;
 };
 
 struct weir__log_damage {
@@ -85,8 +97,8 @@ struct weir__log {
     struct weir__log_options o;
     char *dir;
     struct weir__fs *fs;
+    struct weir__file *folder;       /* locked: one writer; and names are synced through it */
     struct weir__file *control_file; /* the leader's */
-    struct weir__file *dir_handle;   /* syncs the names without a new descriptor */
     uint32_t partitions;             /* changed by the leader, under the lock */
 
     struct weir__mutex lock;
@@ -107,6 +119,8 @@ struct weir__log {
 
     struct weir__control control; /* the leader's, with control_file */
     uint32_t epoch;
+    enum weir__log_opening opening;
+    bool must_roll; /* nothing more may be written to the active segment */
 
     struct weir__segment **segments;
     size_t segment_count, segment_cap;
@@ -148,6 +162,8 @@ struct weir__log {
 
     struct weir__log_damage damages[WEIR__LOG_DAMAGES_MAX];
     uint32_t damage_count;
+    struct weir__log_unread unread[WEIR__LOG_UNREAD_MAX]; /* ring, newest at unread_count - 1 */
+    uint32_t unread_count;
     struct weir__log_stats stats;
 
     int64_t written_mono_ms; /* when the last group was written */
@@ -179,13 +195,23 @@ static inline uint32_t weir__segment_index_seed(const struct weir__segment *seg)
     return seg->h.version == 1 ? 0 : seg->stamp.seed;
 }
 
-/* What the stored index of a sealed segment must bear. Where the batches end is known from the
- * segment behind it; when that one is lost, `end` is the end of the file, and it is not known. */
+/* Where the batches of a sealed segment end is known from the segment behind it. When that one's
+ * header is gone, `end` is the end of the file, and it is not known. */
+static inline bool weir__segment_end_known(const struct weir__segment *seg)
+{
+    return seg->end < seg->h.base + seg->h.capacity;
+}
+
+/* Log position that no batch of it passes. */
+static inline uint64_t weir__segment_limit(const struct weir__segment *seg)
+{
+    return seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+}
+
+/* What the stored index of a sealed segment must bear. */
 static inline struct weir__index_stamp weir__segment_stamp(const struct weir__segment *seg)
 {
-    bool known = seg->end < seg->h.base + seg->h.capacity;
-
-    return (struct weir__index_stamp){seg->h.number, known ? seg->end : 0,
+    return (struct weir__index_stamp){seg->h.number, weir__segment_end_known(seg) ? seg->end : 0,
                                       weir__segment_index_seed(seg)};
 }
 
@@ -199,11 +225,23 @@ int weir__log_new(struct weir__log **out, const struct weir__log_options *, stru
 void weir__log_free(struct weir__log *);
 int weir__log_size(struct weir__log *, uint32_t partitions, struct weir_error *); /* grows */
 int weir__log_open_control(struct weir__log *, unsigned flags, struct weir_error *);
-int weir__log_load_control(struct weir__log *, int *out_bad_copies, struct weir_error *);
+/* Makes room for the partitions it knows. *out_gone: there is none, or both copies are bad. */
+int weir__log_load_control(struct weir__log *, int *out_bad_copies, bool *out_gone,
+                           struct weir_error *);
+/* Lock held, let go of inside: what a full disk kept the opening from. See enum weir__log_opening. */
+int weir__log_finish_opening(struct weir__log *, struct weir_error *);
+
+/* cut.c; without the lock */
+struct weir__scan;
+/* Saves what lies behind the end of the active segment, which the next group writes over. */
+int weir__cut_save(struct weir__log *, const struct weir__scan *, uint64_t end,
+                   struct weir_error *);
+/* Removes what was cut at positions below this one, which have expired. */
+void weir__cut_expire(struct weir__log *, uint64_t below);
 
 /* recover.c */
-int weir__log_gather(struct weir__log *, struct weir_error *); /* the row of segments, read only */
-int weir__log_recover(struct weir__log *, struct weir_error *);
+/* no_control: there is none, or none that can be read. */
+int weir__log_recover(struct weir__log *, bool no_control, struct weir_error *);
 void weir__log_note_damage(struct weir__log *, const struct weir__segment *, uint64_t from,
                            uint64_t to);
 
@@ -320,6 +358,14 @@ int weir__log_open_read(struct weir__log *, struct weir__segment *, struct weir_
 /* The partition's next sequence when the segment began. */
 int weir__log_start_sequence(struct weir__log *, struct weir__segment *, uint32_t partition,
                              uint64_t *out, struct weir_error *);
+/* The heads as a segment's file has them. WEIR_ECORRUPT: it does not, or not any more. */
+int weir__log_stored_heads(struct weir__log *, struct weir__segment *, struct weir__head *out,
+                           struct weir_error *);
+/* The heads as they were before the segment's first batch, for log->partitions partitions: as stored,
+ * else worked out from its own batches and from the segments behind it. Then only next_sequence is
+ * set, and may be too high by events that are lost. The caller has pinned the segment, or leads. */
+int weir__log_heads_of(struct weir__log *, struct weir__segment *, struct weir__head *out,
+                       struct weir_error *);
 /* The number of the segment in which the event lies, or would lie. */
 int weir__log_segment_of(struct weir__log *, uint32_t partition, uint64_t sequence,
                          uint64_t *out_number, struct weir_error *);
@@ -346,11 +392,16 @@ struct weir__scan {
     uint64_t epoch_start; /* batches from here on must be of epoch */
     uint32_t epoch;       /* none is later */
     uint32_t partitions;
-    uint64_t torn_bytes; /* of the batch at a torn end, when its header is good */
-    uint8_t *window;     /* aligned; scan's own */
+    const struct weir__head *start; /* where the partitions stand before the walk; NULL: unknown */
+    int64_t latest_ms; /* no batch of format version 1 is believed to be newer; 0: any */
+    const struct weir__batch_stamp *trusted; /* test only: another stamp that passes; else NULL */
+    uint64_t torn_bytes;         /* of the batch at a torn end, when its header is good */
+    struct weir__bad_blocks bad; /* that were met */
+    uint8_t *window;             /* aligned; scan's own */
     size_t window_cap, window_len;
     uint64_t window_at; /* file offset of window[0] */
     uint32_t last_epoch;
+    uint64_t *next; /* per partition: the sequence number behind its last batch; scan's own */
 };
 
 enum weir__scan_end {
@@ -367,6 +418,10 @@ struct weir__scan_calls {
     void *user;
 };
 
+/* What is known of a segment before it is walked; the file is left to be set. unsure: the control
+ * file does not know the end of the active one. */
+struct weir__scan weir__scan_sealed(const struct weir__segment *);
+struct weir__scan weir__scan_active(struct weir__log *, bool unsure);
 int weir__scan_init(struct weir__scan *, struct weir_error *);
 void weir__scan_fini(struct weir__scan *);
 int weir__scan_run(struct weir__scan *, uint64_t from, const struct weir__scan_calls *,

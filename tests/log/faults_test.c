@@ -196,7 +196,8 @@ static void full_disk_refuses_and_recovers(void **state)
     workload_fini(&w);
 }
 
-/* A read that fails is an error of that read: the next one goes through. */
+/* A read that fails is an error of that read, with the events it was about: the next one goes
+ * through. One that fails once is tried again at once, and nobody notices. */
 static void failed_read_is_not_damage(void **state)
 {
     struct workload w;
@@ -205,7 +206,7 @@ static void failed_read_is_not_damage(void **state)
     struct weir__log_reader *r = NULL;
     struct weir__log_view v;
     uint32_t count;
-    uint64_t missed;
+    uint64_t missed, first, last;
 
     (void)state;
     workload_init(&w, 3);
@@ -218,11 +219,15 @@ static void failed_read_is_not_damage(void **state)
         int rc;
 
         fault.at = 1 + (uint64_t)i % 3;
+        fault.persistent = i % 2 == 0;
         simfs_fail(w.disk, &fault);
         do {
             rc = weir__log_reader_next(r, &v, 1, &count, &missed, NULL);
         } while (rc == 0 && count > 0 && !simfs_failed(w.disk));
-        assert_int_equal(rc, WEIR_EIO);
+        assert_int_equal(rc, fault.persistent ? WEIR_EIO : 0);
+        weir__log_reader_damage(r, &first, &last);
+        if (fault.persistent) assert_int_equal(first, weir__log_reader_sequence(r));
+        assert_int_equal(first <= last, fault.persistent);
         assert_int_equal(weir__log_state(w.log, NULL), 0);
     }
     simfs_fail(w.disk, NULL);
@@ -256,6 +261,7 @@ static void bad_sector_costs_one_batch(void **state)
     struct history_order o = {.partition = 1, .bytes = 3000, .count = 3};
     struct weir__log_reader *r = NULL;
     struct weir_error err = {0};
+    uint64_t first, last;
     int rc, before;
 
     (void)state;
@@ -271,7 +277,14 @@ static void bad_sector_costs_one_batch(void **state)
     assert_int_equal(weir__log_reader_sequence(r), 3 * before);
     assert_non_null(strstr(err.text, "00000001.seg"));
     assert_int_equal(read_on(r, &err, &rc), 0); /* it stays in front of it */
-    weir__log_reader_seek(r, 3 * (uint64_t)(before + 1));
+    assert_int_equal(rc, WEIR_EIO);
+    simclock_pass(&w.clock, 10000);
+    assert_int_equal(read_on(r, &err, &rc), 0);
+    assert_int_equal(rc, WEIR_ECORRUPT); /* so long is no passing fault */
+    weir__log_reader_damage(r, &first, &last);
+    assert_int_equal(first, 3 * before);
+    assert_int_equal(last, 3 * before + 2);
+    weir__log_reader_seek(r, last + 1);
     assert_int_equal(read_on(r, &err, &rc), 600 - before - 1);
     assert_int_equal(rc, 0);
     weir__log_reader_close(r);

@@ -364,12 +364,13 @@ static bool pass_damage(struct reading *r, struct weir__log_reader *reader, int 
                         const struct weir_error *err)
 {
     uint64_t first = 1, last = 0;
+    bool damage = rc == WEIR_ECORRUPT || rc == WEIR_EIO;
 
     if (r->h->may_fail && rc != WEIR_ECORRUPT) {
         r->failed = true;
         return false;
     }
-    if (rc != WEIR_ECORRUPT || !r->h->may_damage) {
+    if (!damage || !r->h->may_damage) {
         history_violation(r->h, "reading partition %u at %" PRIu64 ": %s", r->partition, r->next,
                           err->text);
         return false;

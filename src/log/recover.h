@@ -1,0 +1,85 @@
+/* recover.h - what the files that bring a log back from its folder share.
+ *
+ *   gather.c    the files there are, and which of them are the log's row of segments
+ *   adopt.c     files without a readable header: whose they are, from the batches in them
+ *   rebuild.c   a control file from the segments
+ *   active.c    walking the segment that was being appended to
+ *   recover.c   the order of it all */
+#ifndef WEIR_LOG_RECOVER_H
+#define WEIR_LOG_RECOVER_H
+
+#include "log/state.h"
+
+#define WEIR__RECOVERY_LIVES_MAX 8 /* of one file, that are told apart */
+
+/* Batches of one segment in a file. A file that was used again can hold those of several. */
+struct weir__life {
+    uint64_t base;
+    uint64_t secret; /* 0: of format version 1 */
+    struct weir__batch_header first;
+};
+
+/* A segment file of the folder. */
+struct weir__found {
+    char name[WEIR__SEGMENT_NAME_BYTES];
+    uint64_t name_number;
+    uint64_t bytes;
+    uint64_t used; /* of them on the disk */
+    bool readable; /* h is its header */
+    bool one_copy; /* of it is bad */
+    bool preferred;
+    bool taken; /* it is a segment of the log */
+    struct weir__segment_header h;
+    bool probed, zeros; /* zeros: nothing else is in it */
+    struct weir__life lives[WEIR__RECOVERY_LIVES_MAX];
+    int life_count;
+};
+
+struct weir__recovery {
+    struct weir__log *log;
+    struct weir_error *err;
+    bool no_control;
+    bool unsure;  /* the control file knows less than the segments: of epochs, and of the end */
+    bool missing; /* a segment is lost, and perhaps only its header is */
+    int rc;
+    struct weir__found *found;
+    size_t found_count, found_cap;
+
+    /* What is not as it should be; NULL: a line of the log. file is a name in the folder. */
+    void (*tell)(void *user, enum weir__log_finding_kind, const char *file, const char *text);
+    void *user;
+
+    uint64_t gap_from, gap_to;      /* damage in front of what is visited next */
+    uint64_t *lost;                 /* per partition: events gone behind its last good batch */
+    uint64_t lost_from, lost_bytes; /* acknowledged bytes of which nobody knows whose they were */
+};
+
+void weir__recovery_fini(struct weir__recovery *);
+
+__attribute__((format(printf, 4, 5))) void weir__recovery_tell(struct weir__recovery *,
+                                                               enum weir__log_finding_kind,
+                                                               const char *file, const char *fmt,
+                                                               ...);
+
+/* Finds the log's segments and puts them in order. Changes nothing on disk. */
+int weir__gather(struct weir__recovery *);
+
+/* Lets go of files that are none of the log's and hold nothing of it; keeps one as the spare. */
+int weir__gather_clear(struct weir__recovery *);
+
+/* Which lives a file has; once. */
+int weir__adopt_probe(struct weir__recovery *, struct weir__found *);
+
+/* Gives segments that are lost in the row their files, as far as it can be proven whose they are. */
+int weir__adopt(struct weir__recovery *);
+
+/* The segments that the control file does not know yet, though they have batches. */
+int weir__adopt_beyond(struct weir__recovery *);
+
+/* A control file from the segments' headers. WEIR_ECORRUPT: none can be read. */
+int weir__rebuild_control(struct weir__recovery *);
+
+/* Opens and walks the last segment. */
+int weir__active_open(struct weir__recovery *);
+
+#endif
