@@ -207,6 +207,8 @@ static void pass_hub(struct cursor *c, struct weir__manifest_hub *hub)
     k->keep.wall_ms = pass_signed(c, k->keep.wall_ms);
     k->keep.up_ms = pass_signed(c, k->keep.up_ms);
     k->keep.boot = pass(c, k->keep.boot);
+    k->keep.off_ms = pass_signed(c, k->keep.off_ms);
+    k->keep.owed_ms = pass_signed(c, k->keep.owed_ms);
     k->active.base = pass(c, k->active.base);
     k->active.capacity = pass(c, k->active.capacity);
     k->active.data = pass(c, k->active.data);

@@ -9,22 +9,6 @@
 
 #include "log/recover.h"
 
-/* Books the damage that was met last: to the partition that the batch behind it names, when that
- * explains all of it, else to nobody. The control file remembers what lies below its watermark. */
-static void lose_gap(struct weir__recovery *r, const struct weir__batch_before *before)
-{
-    uint64_t known = r->log->control.watermark, bytes = r->gap_to - r->gap_from;
-
-    if (r->gap_to > known && before && before->bytes == bytes &&
-        before->partition < r->log->partitions) {
-        r->lost[before->partition] += before->count;
-    } else if (r->gap_to > known) {
-        r->lost_from = r->gap_from;
-        r->lost_bytes += r->gap_to - (r->gap_from > known ? r->gap_from : known);
-    }
-    r->gap_from = r->gap_to = 0;
-}
-
 static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_error *err)
 {
     struct weir__recovery *r = user;
@@ -33,8 +17,7 @@ static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_
     const struct weir__batch_header *h = &b->h;
     struct weir__index_entry e = {h->position, h->sequence, h->time_ms, h->count, h->body_bytes};
 
-    lose_gap(r, h->position == r->gap_to ? &h->before : NULL);
-    r->lost[h->partition] = 0; /* its own number says how many are missing */
+    weir__gaps_batch(&r->gaps, h);
     if (!b->body_good)
         weir__log_note_damage(log, seg, h->position,
                               h->position + weir__batch_bytes(h->body_bytes));
@@ -55,30 +38,18 @@ static int take_damage(void *user, uint64_t from, uint64_t to, struct weir_error
 
     (void)err;
     weir__log_note_damage(r->log, weir__log_active(r->log), from, to);
-    if (r->gap_to != from) {
-        lose_gap(r, NULL);
-        r->gap_from = from;
-    }
-    r->gap_to = to;
+    weir__gaps_damage(&r->gaps, from, to);
     return 0;
 }
 
-/* No sequence number may be given twice, also when the batch that used it is unreadable. */
 static void pass_lost_sequences(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
 
-    lose_gap(r, NULL);
-    for (uint32_t i = 0; i < log->partitions; i++) {
-        struct weir__head *head = &log->heads[i];
-        const struct weir__head *known = &log->control.heads[i];
-
-        if (head->next_sequence < known->next_sequence) *head = *known;
-        if (r->lost_bytes && head->last_offset < r->lost_from)
-            head->next_sequence += r->lost_bytes; /* no batch holds more events than bytes */
-        head->next_sequence += r->lost[i];
-        if (head->last_time_ms > log->last_time_ms) log->last_time_ms = head->last_time_ms;
-    }
+    weir__gaps_pass(&r->gaps, log->control.heads, log->heads);
+    for (uint32_t i = 0; i < log->partitions; i++)
+        if (log->heads[i].last_time_ms > log->last_time_ms)
+            log->last_time_ms = log->heads[i].last_time_ms;
 }
 
 /* Reads the 4 KiB around the end, which the next group will write again. */
@@ -213,8 +184,7 @@ static void lose_all(struct weir__recovery *r)
     uint64_t end = seg->h.base + seg->h.capacity;
 
     if (r->unsure || log->control.watermark >= end) return;
-    r->lost_from = log->control.watermark;
-    r->lost_bytes = end - log->control.watermark;
+    weir__gaps_damage(&r->gaps, log->control.watermark, end);
     seg->end = log->control.watermark > seg->data ? log->control.watermark : seg->data;
 }
 

@@ -245,7 +245,7 @@ int weir__adopt(struct weir__recovery *r)
     return rc;
 }
 
-/* ---- behind the last one ---- */
+/* ---- behind the last one, and before the first ---- */
 
 static int push_headless(struct weir__recovery *r, struct weir__found *f,
                          const struct weir__life *l)
@@ -289,6 +289,49 @@ static int find_beyond(struct weir__recovery *r, struct weir__found **out,
     return 0;
 }
 
+/* Without a control file nobody knows which segment is the oldest: one whose header is gone as well
+ * is known by ending where the oldest that was found begins. */
+static int find_before(struct weir__recovery *r, struct weir__found **out,
+                       const struct weir__life **out_life)
+{
+    const struct weir__segment *first = r->log->segments[0];
+
+    *out = NULL;
+    for (size_t i = 0; r->no_control && !*out && i < r->found_count; i++) {
+        struct weir__found *f = &r->found[i];
+        int rc;
+
+        if (f->taken || f->readable || first->h.number == 1) continue;
+        rc = weir__adopt_probe(r, f);
+        if (rc != 0) return rc;
+        *out_life = fitting(f, gap_between(NULL, first));
+        if (*out_life) *out = f;
+    }
+    return 0;
+}
+
+static int adopt_before(struct weir__recovery *r)
+{
+    struct weir__log *log = r->log;
+    struct weir__found *f = NULL;
+    const struct weir__life *l;
+    int rc = find_before(r, &f, &l);
+
+    while (rc == 0 && f) {
+        struct weir__segment *seg;
+
+        rc = push_headless(r, f, l);
+        if (rc != 0) break;
+        seg = weir__log_active(log);
+        memmove(log->segments + 1, log->segments,
+                (log->segment_count - 1) * sizeof log->segments[0]);
+        log->segments[0] = seg;
+        seg->h.number = --log->control.first_segment;
+        rc = find_before(r, &f, &l);
+    }
+    return rc;
+}
+
 /* A segment gets batches only once the control file names it, durably: one that has some and is not
  * named shows that the control file is older than it. */
 int weir__adopt_beyond(struct weir__recovery *r)
@@ -307,5 +350,5 @@ int weir__adopt_beyond(struct weir__recovery *r)
         r->unsure = true;
         rc = find_beyond(r, &f, &l);
     }
-    return rc;
+    return rc == 0 ? adopt_before(r) : rc; /* last: a file that was used again ends there, too */
 }

@@ -420,6 +420,7 @@ int weir__backup_control(const struct weir__backup_moment *m, uint64_t first, ui
 
     *out = *c;
     out->stale_at = 0;
+    out->copy = NULL;
     out->heads = calloc(c->partitions, sizeof *out->heads);
     if (!out->heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     memcpy(out->heads, m->damaged ? c->heads : m->heads, c->partitions * sizeof *out->heads);

@@ -313,15 +313,17 @@ int weir__control_write(struct weir__file *f, struct weir__control *c, bool sync
                         struct weir_error *err)
 {
     size_t len = copy_bytes(CONTROL_VERSION, c->partitions);
+    uint8_t *copy = c->copy ? c->copy : malloc(len);
     uint64_t before = c->generation;
     struct weir__bytes part;
     int rc;
 
     assert(c->secret != 0);
+    if (!copy) return weir__fail(err, WEIR_ENOMEM, "writing control file: out of memory");
     c->generation++;
     if (c->version == 1) c->generation |= 1; /* away from both copies of version 1 */
-    encode(c, c->copy, len);
-    part = weir__bytes_of(c->copy, len);
+    encode(c, copy, len);
+    part = weir__bytes_of(copy, len);
     rc = erase_stale(f, c, err);
     if (rc == 0) rc = f->ops->write(f, &part, 1, (c->generation % 2) * COPY_AT, err);
     if (rc == 0 && sync) rc = f->ops->sync(f, err);
@@ -329,5 +331,6 @@ int weir__control_write(struct weir__file *f, struct weir__control *c, bool sync
         c->version = CONTROL_VERSION;
     else
         c->generation = before;
+    if (copy != c->copy) free(copy);
     return rc == 0 ? 0 : weir__wrap(err, rc, "writing control file");
 }

@@ -58,8 +58,8 @@ struct weir__control {
     struct weir__keep_time keep;
     struct weir__control_active active;
     struct weir__head *heads; /* at the watermark, one per partition; the control's own */
-    uint8_t *copy;            /* one copy as bytes, so that writing needs no memory */
-    uint64_t stale_at;        /* where the file has a copy of version 1 to be erased; 0: nowhere */
+    uint8_t *copy;     /* one copy as bytes, so that writing needs no memory; NULL: it does */
+    uint64_t stale_at; /* where the file has a copy of version 1 to be erased; 0: nowhere */
 };
 
 /* Both counts of retention's clock, for the age of other things. */

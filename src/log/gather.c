@@ -17,7 +17,7 @@
 void weir__recovery_fini(struct weir__recovery *r)
 {
     free(r->found);
-    free(r->lost);
+    weir__gaps_fini(&r->gaps);
 }
 
 void weir__recovery_tell(struct weir__recovery *r, enum weir__log_finding_kind kind,

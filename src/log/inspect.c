@@ -23,8 +23,9 @@ struct inspection {
     uint64_t range_from, range_to; /* the last unreadable range, log positions; 0: none */
     bool range_told;
     uint64_t batches, events, damaged;
-    bool unsure;    /* the control file does not know the end */
-    bool all_known; /* where every partition stands */
+    struct weir__gaps *gaps; /* of the last segment; NULL before it */
+    bool unsure;             /* the control file does not know the end */
+    bool all_known;          /* where every partition stands */
     void (*fn)(const struct weir__log_finding *, void *user);
     void *user;
 };
@@ -86,7 +87,8 @@ static int see_batch(void *user, const struct weir__scan_batch *b, struct weir_e
     in->events += h->count;
     if (expect->next_sequence != UNKNOWN && h->sequence > expect->next_sequence)
         tell_hole(in, h->partition, expect->next_sequence, h->sequence - 1);
-    expect->next_sequence = h->sequence + h->count;
+    *expect = (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
+    if (in->gaps) weir__gaps_batch(in->gaps, h);
     if (!b->body_good) {
         struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE,
                                       .at = h->position - in->segment->h.base,
@@ -106,6 +108,7 @@ static int see_damage(void *user, uint64_t from, uint64_t to, struct weir_error 
     struct inspection *in = user;
 
     (void)err;
+    if (in->gaps) weir__gaps_damage(in->gaps, from, to);
     close_range(in);
     in->range_from = from;
     in->range_to = to;
@@ -125,15 +128,20 @@ static bool same_chunk(const struct weir__index_chunk *a, const struct weir__ind
     return true;
 }
 
+static struct weir__index_source stored_index(const struct weir__segment *seg, struct weir__file *f)
+{
+    return (struct weir__index_source){.file = f,
+                                       .stamp = weir__segment_stamp(seg),
+                                       .end = weir__segment_limit(seg) - seg->h.base,
+                                       .partitions = seg->h.partitions};
+}
+
 /* Whether the stored index of a partition says what the batches say. */
 static bool index_agrees(struct inspection *in, struct weir__file *f, uint32_t partition)
 {
-    const struct weir__segment *seg = in->segment;
-    struct weir__index_source memory = {.memory = in->index, .partitions = seg->h.partitions};
-    struct weir__index_source stored = {.file = f,
-                                        .stamp = weir__segment_stamp(seg),
-                                        .end = weir__segment_limit(seg) - seg->h.base,
-                                        .partitions = seg->h.partitions};
+    struct weir__index_source memory = {.memory = in->index,
+                                        .partitions = in->segment->h.partitions};
+    struct weir__index_source stored = stored_index(in->segment, f);
     struct weir__index_chunk a, b;
 
     for (uint32_t n = 0;; n++) {
@@ -283,6 +291,21 @@ static void forget_heads(struct weir__log *log, struct weir__head *out)
         out[i] = (struct weir__head){.next_sequence = UNKNOWN};
 }
 
+/* Where the partitions begin by a segment's stored index, when its heads are gone. */
+static void index_heads(struct inspection *in, const struct weir__segment *seg,
+                        struct weir__file *f, struct weir__head *out)
+{
+    struct weir__index_source stored = stored_index(seg, f);
+    struct weir__index_chunk chunk;
+
+    forget_heads(in->log, out);
+    if (seg == weir__log_active(in->log)) return; /* it has none yet */
+    for (uint32_t i = 0; i < seg->h.partitions && i < in->log->partitions; i++)
+        if (weir__index_find(&stored, i, WEIR__LOG_BY_SEQUENCE, 0, &chunk, NULL) == 0 &&
+            chunk.count > 0)
+            out[i].next_sequence = chunk.entries[0].sequence;
+}
+
 /* Where the partitions stand before a segment, as far as it says. */
 static int start_heads(struct inspection *in, const struct weir__segment *seg,
                        struct weir__head *out, struct weir_error *err)
@@ -290,18 +313,19 @@ static int start_heads(struct inspection *in, const struct weir__segment *seg,
     struct weir__log *log = in->log;
     char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
-    int rc = WEIR_ECORRUPT;
+    int rc = 0;
 
+    forget_heads(log, out);
     if (!seg->lost && !seg->headless) {
         rc = weir__log_path(log->dir, seg->name, path, err);
         if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
         if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->partitions, out, NULL, err);
+        if (rc == WEIR_ECORRUPT) index_heads(in, seg, f, out);
         weir__file_close(f);
     }
-    if (rc != WEIR_ECORRUPT) return rc;
-    forget_heads(log, out);
-    if (seg->h.number == 1) memset(out, 0, log->partitions * sizeof *out);
-    return 0;
+    if (rc == WEIR_ECORRUPT) rc = 0;
+    if (rc == 0 && seg->h.number == 1) memset(out, 0, log->partitions * sizeof *out);
+    return rc;
 }
 
 static bool all_known(const struct inspection *in)
@@ -311,7 +335,21 @@ static bool all_known(const struct inspection *in)
     return true;
 }
 
-static int check_all(struct inspection *in, bool no_control, struct weir_error *err)
+/* The numbers that the next opening passes over are damage, too. */
+static void check_end(struct inspection *in, struct weir__gaps *gaps)
+{
+    struct weir__log *log = in->log;
+
+    for (uint32_t i = 0; i < log->partitions; i++) {
+        if (in->expect[i].next_sequence == UNKNOWN) in->expect[i] = log->control.heads[i];
+        log->heads[i] = in->expect[i];
+    }
+    weir__gaps_pass(gaps, log->control.heads, log->heads);
+    check_heads(in, log->heads);
+    close_range(in);
+}
+
+static int check_all(struct inspection *in, struct weir__gaps *gaps, struct weir_error *err)
 {
     struct weir__log *log = in->log;
     int rc = start_heads(in, log->segments[0], in->expect, err);
@@ -322,12 +360,14 @@ static int check_all(struct inspection *in, bool no_control, struct weir_error *
 
         assert(seg);
         in->all_known = all_known(in);
+        in->gaps = next ? NULL : gaps;
         rc = check_segment(in, seg, !next, err);
-        if (rc == 0 && next) rc = start_heads(in, next, log->heads, err);
-        if (rc == 0 && (next || !no_control))
-            check_heads(in, next ? log->heads : log->control.heads);
+        if (rc != 0 || !next) continue;
+        rc = start_heads(in, next, log->heads, err);
+        if (rc == 0) check_heads(in, log->heads);
         close_range(in);
     }
+    if (rc == 0) check_end(in, gaps);
     if (rc == 0) rc = weir__producer_file_check(log, see_producers, in, err);
     if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_cut, in, err);
     return rc;
@@ -342,7 +382,9 @@ static int inspect_files(struct inspection *in, bool no_control, struct weir_err
     in->unsure = r.unsure;
     if (rc == 0) in->expect = calloc(in->log->partitions, sizeof *in->expect);
     if (rc == 0 && !in->expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
-    if (rc == 0) rc = check_all(in, no_control, err);
+    if (rc == 0)
+        rc = weir__gaps_init(&r.gaps, in->log->partitions, in->log->control.watermark, err);
+    if (rc == 0) rc = check_all(in, &r.gaps, err);
     if (rc == 0) rc = weir__gather_clear(&r);
     weir__recovery_fini(&r);
     return rc;

@@ -20,7 +20,6 @@
 #include "log/recover.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 void weir__log_note_damage(struct weir__log *log, const struct weir__segment *seg, uint64_t from,
                            uint64_t to)
@@ -57,8 +56,7 @@ int weir__log_recover(struct weir__log *log, bool no_control, struct weir_error 
     struct weir__recovery r = {.log = log, .err = err, .no_control = no_control};
     int rc = weir__gather(&r);
 
-    if (rc == 0) r.lost = calloc(log->partitions, sizeof *r.lost);
-    if (rc == 0 && !r.lost) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = weir__gaps_init(&r.gaps, log->partitions, log->control.watermark, err);
     if (rc == 0) rc = weir__active_open(&r);
     if (rc == 0) rc = load_begin(log, err);
     if (rc == 0) rc = weir__gather_clear(&r);

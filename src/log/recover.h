@@ -4,6 +4,7 @@
  *   adopt.c     files without a readable header: whose they are, from the batches in them
  *   rebuild.c   a control file from the segments
  *   active.c    walking the segment that was being appended to
+ *   gaps.c      whose events were in its unreadable ranges
  *   recover.c   the order of it all */
 #ifndef WEIR_LOG_RECOVER_H
 #define WEIR_LOG_RECOVER_H
@@ -35,6 +36,24 @@ struct weir__found {
     int life_count;
 };
 
+/* Unreadable ranges of the last segment; see gaps.c. */
+struct weir__gaps {
+    uint64_t watermark;
+    uint32_t partitions;
+    uint64_t from, to;                    /* the range in front of what is visited next */
+    uint64_t *lost;                       /* per partition: events behind its last good batch */
+    uint64_t unknown_from, unknown_bytes; /* of which nobody knows whose they were */
+};
+
+int weir__gaps_init(struct weir__gaps *, uint32_t partitions, uint64_t watermark,
+                    struct weir_error *);
+void weir__gaps_fini(struct weir__gaps *);
+void weir__gaps_batch(struct weir__gaps *, const struct weir__batch_header *);
+void weir__gaps_damage(struct weir__gaps *, uint64_t from, uint64_t to);
+/* After the walk: from the heads it found to those that may be given from; known is the control
+ * file's. */
+void weir__gaps_pass(struct weir__gaps *, const struct weir__head *known, struct weir__head *heads);
+
 struct weir__recovery {
     struct weir__log *log;
     struct weir_error *err;
@@ -49,9 +68,7 @@ struct weir__recovery {
     void (*tell)(void *user, enum weir__log_finding_kind, const char *file, const char *text);
     void *user;
 
-    uint64_t gap_from, gap_to;      /* damage in front of what is visited next */
-    uint64_t *lost;                 /* per partition: events gone behind its last good batch */
-    uint64_t lost_from, lost_bytes; /* acknowledged bytes of which nobody knows whose they were */
+    struct weir__gaps gaps;
 };
 
 void weir__recovery_fini(struct weir__recovery *);

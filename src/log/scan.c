@@ -71,15 +71,18 @@ void weir__scan_fini(struct weir__scan *s)
 static int look_at(struct weir__scan *s, uint64_t position, size_t len, const uint8_t **out,
                    struct weir_error *err)
 {
-    uint64_t at = position - s->segment->h.base, begin;
-    size_t got = 0;
+    uint64_t at = position - s->segment->h.base, begin, end = s->segment->h.capacity;
+    size_t got = 0, want = s->window_cap;
     int rc;
 
     *out = NULL;
-    if (at + len > s->segment->h.capacity) return 0;
+    if (at + len > end) return 0;
     if (s->window_len == 0 || at < s->window_at || at + len > s->window_at + s->window_len) {
         begin = weir__round_down(at, WEIR__FS_BLOCK);
-        rc = weir__blocks_read(s->file, s->window, s->window_cap, begin, &got, &s->bad, err);
+        if (s->limit > position)
+            end = weir__round_up(s->limit - s->segment->h.base, WEIR__FS_BLOCK);
+        if (want > end - begin && end - begin >= at + len - begin) want = end - begin;
+        rc = weir__blocks_read(s->file, s->window, want, begin, &got, &s->bad, err);
         if (rc != 0) return rc;
         s->window_at = begin;
         s->window_len = got;

@@ -133,6 +133,18 @@ static size_t read_direct(const struct node *n, uint8_t *to, size_t len, uint64_
     return got;
 }
 
+/* The first place that was spoilt in these bytes, widened to units of some size; -1: none. */
+static int spoilt_in(const struct sim_file *f, uint64_t at, uint64_t len, uint64_t unit)
+{
+    uint64_t from = weir__round_down(at, unit), to = weir__round_up(at + len, unit);
+
+    for (int i = 0; i < f->fs->spoilt_count; i++)
+        if (f->fs->spoilt[i].node == f->node && from < f->fs->spoilt[i].to &&
+            to > f->fs->spoilt[i].from)
+            return i;
+    return -1;
+}
+
 static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at, size_t *out_len,
                      struct weir_error *err)
 {
@@ -141,8 +153,7 @@ static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at,
     int rc = begin_call(f->fs, SIMFS_READ, &struck, err);
 
     check_direct(f, to, len, at);
-    if (rc == 0 && f->node == f->fs->spoilt && at < f->fs->spoilt_to &&
-        at + len > f->fs->spoilt_from)
+    if (rc == 0 && spoilt_in(f, at, len, 1) >= 0)
         rc = weir__fail(err, WEIR_EIO, "simulated bad sector");
     if (rc == 0 && f->flags & WEIR__FS_DIRECT)
         *out_len = read_direct(f->node, to, len, at);
@@ -317,16 +328,26 @@ static uint64_t short_limit(struct simfs *s, const struct weir__bytes *parts, in
     return sectors == 0 ? 0 : first + (sectors - 1) * SIMFS_SECTOR;
 }
 
+static uint64_t parts_bytes(const struct weir__bytes *parts, int count)
+{
+    uint64_t len = 0;
+
+    for (int i = 0; i < count; i++) len += parts[i].len;
+    return len;
+}
+
 static int write_file(struct weir__file *file, const struct weir__bytes *parts, int count,
                       uint64_t at, struct weir_error *err)
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_WRITE, &struck, err);
+    int spoilt, rc = begin_call(f->fs, SIMFS_WRITE, &struck, err);
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
     assert(count >= 0 && count <= WEIR__FS_PARTS_MAX);
     for (int i = 0; i < count; i++) check_direct(f, parts[i].at, parts[i].len, at);
+    spoilt = spoilt_in(f, at, parts_bytes(parts, count), WEIR__FS_BLOCK);
+    if (spoilt >= 0) f->fs->spoilt[spoilt].writes++;
     if (rc == 0)
         rc = write_parts(f, parts, count, at, UINT64_MAX, err);
     else if (struck && f->fs->fault.short_write)

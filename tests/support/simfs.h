@@ -22,6 +22,7 @@
 #include "log/fs.h"
 
 #define SIMFS_SECTOR 512u
+#define SIMFS_SPOILT_MAX 16
 
 enum simfs_call {
     SIMFS_OPEN = 1,
@@ -122,8 +123,11 @@ long simfs_peek(struct simfs *, const char *path, void *to, size_t len, uint64_t
 void simfs_poke(struct simfs *, const char *path, const void *from, size_t len, uint64_t at);
 void simfs_flip(struct simfs *, const char *path, uint64_t bit);
 
-/* From now on a read that touches these bytes is WEIR_EIO. One place at a time; len 0: none. */
+/* From now on a read that touches these bytes is WEIR_EIO, as others that were spoilt before; at most
+ * SIMFS_SPOILT_MAX places. len 0: all of them are good again. */
 void simfs_spoil(struct simfs *, const char *path, uint64_t at, uint64_t len);
+/* Writes to 4 KiB blocks of this file with such bytes. */
+uint64_t simfs_spoilt_writes(struct simfs *, const char *path);
 
 /* The files there are, one path each, in the order of their names; NULL past the last. */
 const char *simfs_path(struct simfs *, size_t index);

@@ -85,8 +85,12 @@ struct simfs {
     struct simfs_fault fault;
     uint64_t fault_calls;
     bool fault_struck;
-    const struct node *spoilt; /* and which of its bytes cannot be read */
-    uint64_t spoilt_from, spoilt_to;
+    struct {
+        const struct node *node;
+        uint64_t from, to; /* its bytes that cannot be read */
+        uint64_t writes;   /* to their blocks */
+    } spoilt[SIMFS_SPOILT_MAX];
+    int spoilt_count;
     simfs_hook_fn hook;
     void *hook_user;
 };

@@ -162,10 +162,25 @@ void simfs_flip(struct simfs *s, const char *path, uint64_t bit)
 void simfs_spoil(struct simfs *s, const char *path, uint64_t at, uint64_t len)
 {
     weir__mutex_lock(&s->lock);
-    s->spoilt = len ? node_at(s, path) : NULL;
-    s->spoilt_from = at;
-    s->spoilt_to = at + len;
+    if (len == 0) s->spoilt_count = 0;
+    assert(s->spoilt_count < SIMFS_SPOILT_MAX);
+    s->spoilt[s->spoilt_count].node = node_at(s, path);
+    s->spoilt[s->spoilt_count].from = at;
+    s->spoilt[s->spoilt_count].to = at + len;
+    s->spoilt[s->spoilt_count].writes = 0;
+    if (len > 0) s->spoilt_count++;
     weir__mutex_unlock(&s->lock);
+}
+
+uint64_t simfs_spoilt_writes(struct simfs *s, const char *path)
+{
+    uint64_t count = 0;
+
+    weir__mutex_lock(&s->lock);
+    for (int i = 0; i < s->spoilt_count; i++)
+        if (s->spoilt[i].node == node_at(s, path)) count += s->spoilt[i].writes;
+    weir__mutex_unlock(&s->lock);
+    return count;
 }
 
 const char *simfs_path(struct simfs *s, size_t index)
