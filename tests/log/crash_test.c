@@ -7,7 +7,10 @@
  * middle of writing them, and is read again: whatever the first crash left behind must not come
  * back. The workload itself loses power now and then, so recovery too is cut off at every call.
  *
- *   log_crash_test             a few seconds of it, and the three sabotages, as tests
+ * Senders may be hostile: in some runs their bodies are full of headers of batches, made with all
+ * that a sender can know.
+ *
+ *   log_crash_test             a few seconds of it, and the sabotages, as tests
  *   log_crash_test POINTS      goes on until so many distinct disks were checked; prints counts
  *
  * A point is distinct when the disk left behind is. */
@@ -29,6 +32,7 @@
 #define STEPS_PER_RUN 60
 #define REGROWN_MAX 3
 #define TEST_POINTS (2000 / PACE)
+#define TEST_FORGED (1000 / PACE) /* disks with forged bodies */
 #define SABOTAGE_RUNS_MAX 40
 #define REPORT_POINTS 5000
 #define DAY_MS INT64_C(86400000)
@@ -47,6 +51,8 @@ struct matrix {
     struct simfs *left; /* what that left */
     bool busy;          /* the hook does not watch itself */
     bool report;
+    bool forging;
+    uint64_t forged; /* disks with unfinished batches of hostile senders */
     size_t reported;
     struct {
         uint64_t runs, cuts, rolled, expired, cut, tidied; /* workloads, and what they came to do */
@@ -168,6 +174,7 @@ static void check_left(struct matrix *m, struct simfs *disk)
     struct weir__log *log;
 
     h->violations = 0;
+    m->forged += h->forging && undecided < h->count;
     log = open_left(m, disk, &clock, h);
     note_violations(m, h, "first crash");
     if (log && h->violations == 0) {
@@ -295,6 +302,7 @@ static void run_matrix(struct matrix *m, uint64_t seed, unsigned sabotage, uint6
     if (seed % 5 < 2) m->w.options.segment_bytes_min = 0; /* small ones: more rolls */
     m->w.aligned = seed % 4 == 1 || sabotage == WEIR__LOG_SKIP_EPOCH;
     if (seed % 2 == 1) m->w.options.retain_ms = DAY_MS;
+    m->w.history->forging = m->forging || sabotage == WEIR__LOG_TRUST_FOUND;
     simfs_hook(m->w.disk, lose_power, m);
     rc = workload_open(&m->w, &err);
     if (rc != 0) history_violation(m->w.history, "making the log: %s", err.text);
@@ -327,6 +335,20 @@ static void nothing_acknowledged_is_lost(void **state)
     matrix_fini(&m);
 }
 
+/* Whatever a sender puts into events, recovery takes none of it for a batch. */
+static void no_forged_batch_is_believed(void **state)
+{
+    struct matrix m;
+
+    (void)state;
+    matrix_init(&m);
+    m.forging = true;
+    for (uint64_t seed = 1; m.forged < TEST_FORGED && m.violations == 0; seed++)
+        run_matrix(&m, seed, 0, UINT64_MAX);
+    if (m.violations > 0) fail_msg("%s", m.first);
+    matrix_fini(&m);
+}
+
 /* How many distinct disks it took until the harness noticed; 0: it never did. */
 static size_t catch_sabotage(unsigned sabotage, char first[512])
 {
@@ -349,6 +371,7 @@ static const struct {
     {WEIR__LOG_SKIP_SYNC, "no fdatasync"},
     {WEIR__LOG_SKIP_DIR_SYNC, "no fsync of the folder"},
     {WEIR__LOG_SKIP_EPOCH, "no new epoch at open"},
+    {WEIR__LOG_TRUST_FOUND, "trust a found header"},
 };
 
 static void every_sabotage_is_caught(void **state)
@@ -373,8 +396,10 @@ static int run_at_length(uint64_t points)
 
     matrix_init(&m);
     m.report = true;
-    for (uint64_t seed = 1; hashset_count(m.disks) < points && m.violations == 0; seed++)
+    for (uint64_t seed = 1; hashset_count(m.disks) < points && m.violations == 0; seed++) {
+        m.forging = seed % 5 == 0;
         run_matrix(&m, seed, 0, points);
+    }
     printf("crash points: %zu distinct disks at %" PRIu64 " outside calls, in %lld s\n",
            hashset_count(m.disks), m.calls, (long long)(time(NULL) - start));
     printf("  %" PRIu64 " recoveries, %" PRIu64 " batches read back and compared\n", m.opened,
@@ -384,6 +409,9 @@ static int run_at_length(uint64_t points)
            " made a new file of producers\n",
            m.reach.runs, m.reach.cuts, m.reach.rolled, m.reach.expired, m.reach.cut,
            m.reach.tidied);
+    printf("  %" PRIu64
+           " of them with forged batch headers in unfinished bodies: none may be believed\n",
+           m.forged);
     printf(
         "  violations (acknowledged and lost, changed, out of order, twice, back again): %" PRIu64
         "\n",
@@ -405,6 +433,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_acknowledged_is_lost),
+        cmocka_unit_test(no_forged_batch_is_believed),
         cmocka_unit_test(every_sabotage_is_caught),
     };
 

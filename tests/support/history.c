@@ -126,6 +126,7 @@ static uint8_t *make_batch(const struct history_batch *b, size_t index, struct w
     uint8_t *body = need(malloc(b->bytes));
 
     history_body(index + 1, b->partition, body, b->bytes);
+    if (b->forgery.position) forge_body(&b->forgery, body, b->bytes);
     *out = (struct weir__log_batch){
         .partition = b->partition,
         .count = b->count,
@@ -179,6 +180,7 @@ static uint8_t *prepare(struct history *h, struct weir__log *log, const struct h
         weir__log_producer_state(log, o->partition, o->producer_id, &next, NULL);
     weir__mutex_lock(&h->lock);
     *out_index = add_batch(h, o);
+    if (h->forging) h->batches[*out_index].forgery = forge_plan(log, o->partition);
     h->batches[*out_index].producer.epoch = next.epoch;
     h->batches[*out_index].producer.sequence = next.sequence;
     b = h->batches[*out_index];
@@ -317,6 +319,7 @@ static void check_body(struct reading *r, const struct weir__log_view *v, uint64
         r->scratch = need(malloc(b->bytes));
     }
     history_body(number, b->partition, r->scratch, b->bytes);
+    if (b->forgery.position) forge_body(&b->forgery, r->scratch, b->bytes);
     if (memcmp(r->scratch, v->body.at, b->bytes) != 0)
         history_violation(r->h, "batch %" PRIu64 " came back with other bytes", number);
 }

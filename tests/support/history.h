@@ -17,6 +17,7 @@
 
 #include "base/thread.h"
 #include "log/log.h"
+#include "support/forge.h"
 
 #define HISTORY_BODY_BYTES_MIN 16u
 
@@ -34,6 +35,7 @@ struct history_batch {
     struct weir__log_producer producer;
     struct weir__log_receipt receipt; /* once acked */
     enum history_fate fate;
+    struct forgery forgery;
 };
 
 struct history {
@@ -45,6 +47,7 @@ struct history {
     uint64_t completed; /* completions */
     uint64_t violations;
     char first[400];        /* the first of them, in words */
+    bool forging;           /* senders put headers of batches into their bodies */
     bool may_expire;        /* retention is on: batches may leave at the front, */
     int64_t keep_from_ms;   /* but none that is as new as this */
     int64_t repeat_from_ms; /* producers whose last batch is older may have been forgotten */
