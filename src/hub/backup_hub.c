@@ -293,7 +293,8 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
         rc = weir__backup_control(m, first, hub->segments[hub->segment_count - 1].name,
                                   &job->options->rand, &hub->control, err);
     if (rc == 0) rc = weir__namespace_hub_dir(job->to, hub->id, dir, sizeof dir, err);
-    if (rc == 0) rc = fs->ops->sync_dir(fs, dir, err);
+    if (rc == 0 && (!job->former || hub->next_name != job->former->next_name))
+        rc = fs->ops->sync_dir(fs, dir, err); /* there are new names in it */
     hub->events = count_events(job, m, hub);
     return rc;
 }

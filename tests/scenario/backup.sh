@@ -6,7 +6,7 @@
 # docs/operations.md.
 golden=$(cd "$(dirname "$0")/../golden/1" && pwd)
 . "$(dirname "$0")/serving.bash"
-SENDERS=3 BURST=400 ROUNDS=${1:-4} KILLS=${2:-8} HUBS=${3:-20}
+SENDERS=3 BURST=400 ROUNDS=${1:-2} KILLS=${2:-5} HUBS=${3:-20}
 
 # ---- the walk through ----
 "$WEIR" hub create homes --partitions 4 --data data >/dev/null
@@ -153,6 +153,7 @@ before=$(acked)
 "$WEIR" backup live live-backup >backup.out 2>&1 &
 backup=$!
 kill -9 "$server"
+wait "$server" 2>/dev/null || true
 wait "$backup" || fail "the backup fell with the server: $(cat backup.out)"
 compare live-backup "$before"
 [ "$(head -1 got)" -gt 1 ] || fail 'nothing expired: the load was too small to show anything'
