@@ -215,6 +215,15 @@ static int batch_at(struct walk *w, uint64_t position, struct weir__batch_header
     return 0;
 }
 
+/* Tells apart two batches of one position. */
+static uint32_t trace(uint32_t crc, const struct weir__batch_header *h)
+{
+    const uint64_t said[] = {h->position, h->sequence,   h->partition, (uint64_t)h->time_ms,
+                             h->epoch,    h->body_bytes, h->body_crc,  h->count};
+
+    return weir__crc32c(crc, said, sizeof said);
+}
+
 static void pass_batch(struct weir__backup_moment *m, const struct weir__batch_header *h)
 {
     struct weir__head *head = &m->heads[h->partition];
@@ -251,6 +260,8 @@ static int walk_batches(const struct weir__backup_log *log, struct weir__backup_
         rc = batch_at(&w, m->end, &h, &good, err);
         if (rc != 0 || !good) break;
         pass_batch(m, &h);
+        m->trace = trace(m->trace, &h);
+        m->walked++;
         m->end += weir__batch_bytes(h.body_bytes);
         ++*out_passed;
     }
@@ -269,6 +280,11 @@ void weir__backup_moment_fini(struct weir__backup_moment *m)
     *m = (struct weir__backup_moment){0};
 }
 
+static uint64_t walk_start(const struct weir__backup_moment *m)
+{
+    return m->control.watermark > m->last.data ? m->control.watermark : m->last.data;
+}
+
 static int begin_moment(const struct weir__backup_log *log, struct weir__backup_moment *m,
                         struct weir_error *err)
 {
@@ -282,7 +298,7 @@ static int begin_moment(const struct weir__backup_log *log, struct weir__backup_
     m->heads = calloc(c->partitions, sizeof *m->heads);
     if (!m->heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     memcpy(m->heads, c->heads, c->partitions * sizeof *m->heads);
-    m->end = c->watermark > m->last.data ? c->watermark : m->last.data;
+    m->end = walk_start(m);
     return 0;
 }
 
@@ -391,23 +407,45 @@ int weir__backup_moment_settle(const struct weir__backup_log *log, struct weir__
     return scan_rest(log, &s, err);
 }
 
+/* Whether the batches that were walked are still there. Those that were taken back have another
+ * one in their place, or lie behind the start of the present epoch. */
+static int walk_again(const struct weir__backup_log *log, const struct weir__backup_moment *m,
+                      bool *out_same, struct weir_error *err)
+{
+    struct weir__backup_moment again = *m;
+    uint64_t passed = 0;
+    int rc;
+
+    again.heads = calloc(m->control.partitions, sizeof *again.heads);
+    if (!again.heads) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    again.end = walk_start(m);
+    again.trace = 0;
+    rc = walk_batches(log, &again, m->walked, &passed, err);
+    *out_same = rc == 0 && again.end == m->end && again.trace == m->trace;
+    free(again.heads);
+    return rc == WEIR_ENOTFOUND ? 0 : rc;
+}
+
 int weir__backup_moment_still(const struct weir__backup_log *log,
                               const struct weir__backup_moment *m, uint64_t *out_first,
                               struct weir_error *err)
 {
     struct weir__control now;
-    uint32_t epochs;
+    bool same = true;
     int rc = read_control(log, &now, err);
 
     if (rc != 0) return rc;
     *out_first = now.first_segment;
-    epochs = now.epoch - m->control.epoch;
     if (now.first_segment > m->control.last_segment)
         rc = weir__fail(err, WEIR_EBUSY, "%s: its events expire faster than they can be copied",
                         log->dir);
-    else if (epochs > 1 || (epochs == 1 && now.epoch_start < m->end))
-        rc = weir__fail(err, WEIR_EBUSY, "%s: it was opened again while it was copied", log->dir);
+    else if (now.epoch != m->control.epoch && (m->damaged || now.epoch_start < m->end))
+        same = false;
+    else if (now.epoch != m->control.epoch)
+        rc = walk_again(log, m, &same, err);
     weir__control_fini(&now);
+    if (rc == 0 && !same)
+        rc = weir__fail(err, WEIR_EBUSY, "%s: it was opened again while it was copied", log->dir);
     return rc;
 }
 

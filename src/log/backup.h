@@ -40,8 +40,10 @@ struct weir__backup_moment {
     struct weir__segment last;    /* the segment in which the end lies; no file is open */
     struct weir__head *heads;     /* of all partitions, at the end */
     uint64_t end;
-    bool damaged; /* acknowledged bytes in front of the end cannot be read */
-    bool unread;  /* the disk did not give what lies at the end; settling tries again */
+    uint64_t walked; /* batches from the watermark to the end, */
+    uint32_t trace;  /* and a checksum over what their headers say */
+    bool damaged;    /* acknowledged bytes in front of the end cannot be read */
+    bool unread;     /* the disk did not give what lies at the end; settling tries again */
 };
 
 /* Takes the moment: the end of what is complete now. Every batch acknowledged before the call lies

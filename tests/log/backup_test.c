@@ -222,6 +222,40 @@ static void last_header_is_gone(void **state)
     place_fini(&p);
 }
 
+/* Openings in between do not matter, as long as nothing of the moment was taken back. */
+static void opened_meanwhile(void **state)
+{
+    struct weir__backup_moment m, later;
+    struct simfs *ahead;
+    struct place p;
+    uint64_t end, first = 0;
+
+    (void)state;
+    place_init(&p);
+    end = append(p.log, 0, 3000);
+    ahead = one_more(&p, 20000);
+    weir__log_close(p.log, NULL); /* opened again, the log would go on behind `end` */
+    take(&p, &m);
+    plant(&p, ahead, end, 80 + 20000);
+    take(&p, &later);
+    assert_true(later.end > m.end);
+    for (int i = 0; i < 3; i++) {
+        place_open(&p);
+        append(p.log, 0, 100);
+        weir__log_close(p.log, NULL);
+    }
+    assert_int_equal(weir__backup_moment_still(&p.outside, &m, &first, NULL), 0);
+    assert_int_equal(weir__backup_moment_still(&p.outside, &later, &first, NULL), 0);
+    simfs_flip(p.disk, DIR "/00000001.seg", (end - WEIR__LOG_ORIGIN + 10) * 8);
+    assert_int_equal(weir__backup_moment_still(&p.outside, &later, &first, NULL), WEIR_EBUSY);
+    simfs_flip(p.disk, DIR "/00000001.seg", (end - WEIR__LOG_ORIGIN + 10) * 8);
+    weir__backup_moment_fini(&m);
+    weir__backup_moment_fini(&later);
+    place_open(&p);
+    simfs_free(ahead);
+    place_fini(&p);
+}
+
 static void expired_meanwhile(void **state)
 {
     struct weir__backup_moment m;
@@ -288,9 +322,13 @@ static void old_bytes_are_left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sees_what_was_acknowledged),  cmocka_unit_test(unfinished_write),
-        cmocka_unit_test(bytes_of_an_earlier_opening), cmocka_unit_test(damage_in_front_of_the_end),
-        cmocka_unit_test(last_header_is_gone),         cmocka_unit_test(expired_meanwhile),
+        cmocka_unit_test(sees_what_was_acknowledged),
+        cmocka_unit_test(unfinished_write),
+        cmocka_unit_test(bytes_of_an_earlier_opening),
+        cmocka_unit_test(damage_in_front_of_the_end),
+        cmocka_unit_test(last_header_is_gone),
+        cmocka_unit_test(expired_meanwhile),
+        cmocka_unit_test(opened_meanwhile),
         cmocka_unit_test(old_bytes_are_left_behind),
     };
 
