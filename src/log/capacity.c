@@ -110,12 +110,13 @@ bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t ba
     uint64_t waiting = log->queue_tail - log->queue_commit + 1;
     uint64_t index = weir__index_stored_bytes(seg->index) + waiting * WEIR__INDEX_ENTRY_BYTES_MAX;
     uint64_t limit = seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+    uint64_t end = weir__round_up(log->tail.end + batch_bytes, WEIR__FS_BLOCK);
 
     if (partition >= seg->h.partitions) return false; /* made before there was such a partition */
     if (seg->h.version < WEIR__SEGMENT_VERSION) return false;
-    return weir__round_up(log->tail.end + batch_bytes, WEIR__FS_BLOCK) +
-               weir__round_up(index, WEIR__FS_BLOCK) <=
-           limit;
+    if (seg->hole_len && end > seg->h.base + seg->hole_at)
+        return false; /* it has to be had again */
+    return end + weir__round_up(index, WEIR__FS_BLOCK) <= limit;
 }
 
 /*   the limit

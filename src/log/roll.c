@@ -256,6 +256,13 @@ static void leave(struct weir__log *log, struct weir__segment *seg, uint64_t ind
     seg->file = NULL;
 }
 
+static void end_roll(struct weir__log *log)
+{
+    log->want_roll = log->must_roll = false;
+    log->roll_bytes = 0;
+    log->roll_rc = 0;
+}
+
 static void activate(struct weir__log *log, struct weir__segment *seg, bool sealed)
 {
     struct weir__segment *old = weir__log_active(log);
@@ -275,9 +282,7 @@ static void activate(struct weir__log *log, struct weir__segment *seg, bool seal
     log->before = (struct weir__batch_before){0};
     log->visible = log->synced = seg->data;
     log->active_since_ms = 0;
-    log->want_roll = log->must_roll = false;
-    log->roll_bytes = 0;
-    log->roll_rc = 0;
+    end_roll(log);
     weir__upkeep_soon(log, 0); /* an old segment may go now, and become the one after this */
 }
 
@@ -348,11 +353,27 @@ static void fail_roll(struct weir__log *log, int rc)
     log->roll_bytes = 0;
 }
 
+/* Steps 1 to 4. The leader's, without the lock. */
+static int move_on(struct weir__log *log, const struct weir__spare_order *order,
+                   struct weir__segment **seg, bool *out_sealed, struct weir_error *err)
+{
+    int rc = 0;
+
+    *out_sealed = seal(log, weir__log_active(log));
+    if (log->o.sync_ms) rc = sync_old(log, err);
+    if (rc == 0 && !*seg) rc = head_next(log, order, seg, err);
+    if (rc != 0) return rc;
+    weir__log_name_active(log, *seg);
+    return weir__log_write_control(log, err);
+}
+
+/* When the active segment has given space back, that may be all that is needed: then it gets it
+ * again, and whoever wanted the roll looks whether there is room. */
 int weir__log_roll(struct weir__log *log, struct weir_error *err)
 {
     struct weir__segment *seg = log->headed;
     struct weir__spare_order order = order_next(log);
-    bool sealed = false;
+    bool rests = !seg && log->roll_bytes && weir__log_active(log)->hole_len, sealed = false;
     int rc = reserve_place(log, err);
 
     if (rc != 0) {
@@ -361,16 +382,13 @@ int weir__log_roll(struct weir__log *log, struct weir_error *err)
     }
     log->leading = true;
     weir__mutex_unlock(&log->lock);
-    sealed = seal(log, weir__log_active(log));
-    if (log->o.sync_ms) rc = sync_old(log, err);
-    if (rc == 0 && !seg) rc = head_next(log, &order, &seg, err);
-    if (rc == 0) {
-        weir__log_name_active(log, seg);
-        rc = weir__log_write_control(log, err);
-    }
+    rests = rests && weir__spare_wake(log);
+    if (!rests) rc = move_on(log, &order, &seg, &sealed, err);
     weir__mutex_lock(&log->lock);
     log->headed = rc == 0 ? NULL : seg;
-    if (rc == 0)
+    if (rests)
+        end_roll(log);
+    else if (rc == 0)
         activate(log, seg, sealed);
     else
         fail_roll(log, rc);

@@ -37,7 +37,7 @@ struct weir__segment {
     uint64_t data;              /* log position of the first batch */
     uint64_t end;               /* log position behind the last batch */
     uint64_t disk_bytes;        /* that its file takes */
-    uint64_t hole_at, hole_len; /* in the file: to be released; 0: nothing */
+    uint64_t hole_at, hole_len; /* in the file: released, or to be; 0: nothing */
     int64_t first_ms;           /* enqueued time of its first batch; 0: not known, or none */
     struct weir__file *file;    /* for writing, direct; of the active one, the spare, and one that
                                   has something to release */

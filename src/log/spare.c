@@ -2,13 +2,17 @@
  *
  * While a hub is in use the keeper has one ready before it is needed, or makes one of a segment
  * that has expired, so that a roll needs neither space nor a descriptor. A hub that nobody uses has
- * none. What a sealed segment has reserved between its batches and its index is released. */
+ * none. What a sealed segment has reserved between its batches and its index is released, and when
+ * nothing is appended any more, so is what the active one has reserved: with the next batch that
+ * needs it, it is had again before that is taken in, or the log rolls. */
 #include <stdlib.h>
 
 #include "log/state.h"
 
-#define IDLE_MS 60000         /* a hub to which nothing was appended for so long needs no spare */
-#define FAST_BYTES (4u << 20) /* a flood in smaller segments may be over before the next one */
+#define IDLE_MS 60000 /* a hub to which nothing was appended for so long needs no spare */
+#define RETRY_MS 1000
+#define REST_BYTES (256u << 10) /* stay reserved, for those who append little */
+#define FAST_BYTES (4u << 20)   /* a flood in smaller segments may be over before the next one */
 
 static bool in_use(const struct weir__log *log)
 {
@@ -95,6 +99,7 @@ int weir__spare_prepare(struct weir__log *log, struct weir_error *err)
     rc = weir__log_make_segment(log, capacity, capacity, &seg, err);
     weir__mutex_lock(&log->lock);
     if (rc == 0) put_back(log, seg);
+    log->spare_refused = rc != 0;
     return rc == WEIR_ENOSPACE ? 0 : rc; /* the roll will tell, if it needs one */
 }
 
@@ -219,4 +224,78 @@ void weir__spare_release(struct weir__log *log)
         release_one(log, log->segments[i]);
         i = SIZE_MAX; /* the row may have moved: from its beginning */
     }
+}
+
+/* What of the active segment is not needed while little is appended; 0: nothing that is worth it. */
+static uint64_t rest_of(const struct weir__log *log, uint64_t *out_at)
+{
+    const struct weir__segment *seg = log->segments[log->segment_count - 1];
+    uint64_t index = weir__index_stored_bytes(seg->index) + 2 * (uint64_t)WEIR__FS_BLOCK;
+    uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes) - index;
+
+    if (log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING) return 0;
+    *out_at = weir__round_up(log->tail.end - seg->h.base, WEIR__FS_BLOCK) + REST_BYTES;
+    return *out_at + REST_BYTES < to ? to - *out_at : 0;
+}
+
+void weir__spare_rest(struct weir__log *log)
+{
+    struct weir__segment *seg = weir__log_active(log);
+    uint64_t at, len, used;
+    int rc;
+
+    if (log->failed || in_use(log) || seg->hole_len || rest_of(log, &at) == 0) return;
+    weir__log_take_lead(log); /* from here on nothing is written behind `at` */
+    seg = weir__log_active(log);
+    len = rest_of(log, &at);
+    if (!log->failed && !log->headed && seg->hole_len == 0 && len > 0) {
+        seg->hole_at = at;
+        seg->hole_len = len;
+        used = seg->disk_bytes;
+        weir__mutex_unlock(&log->lock);
+        rc = seg->file->ops->release(seg->file, at, len, NULL);
+        if (rc == 0) seg->file->ops->used(seg->file, &used, NULL);
+        weir__mutex_lock(&log->lock);
+        seg->disk_bytes = used;
+    }
+    weir__log_give_lead(log);
+}
+
+void weir__spare_find_rest(struct weir__log *log)
+{
+    struct weir__segment *seg = weir__log_active(log);
+    uint64_t at = weir__round_up(seg->end - seg->h.base, WEIR__FS_BLOCK);
+    uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
+
+    if (seg->disk_bytes >= seg->h.capacity || at >= to) return;
+    seg->hole_at = at;
+    seg->hole_len = to - at;
+}
+
+bool weir__spare_wake(struct weir__log *log)
+{
+    struct weir__segment *seg = weir__log_active(log);
+    int rc = seg->file->ops->allocate(seg->file, seg->h.capacity, NULL);
+
+    weir__mutex_lock(&log->lock);
+    if (rc == 0) {
+        seg->hole_len = 0;
+        seg->disk_bytes = seg->h.capacity;
+    }
+    weir__mutex_unlock(&log->lock);
+    return rc == 0;
+}
+
+int64_t weir__spare_wait_ms(const struct weir__log *log)
+{
+    const struct weir__segment *active = log->segments[log->segment_count - 1];
+    int64_t idle_ms = log->o.clock.mono_ms(log->o.clock.self) - log->written_mono_ms;
+    uint64_t at;
+
+    for (size_t i = 0; i + 1 < log->segment_count; i++)
+        if (log->segments[i]->hole_len && log->segments[i]->file) return 0;
+    if (!log->spare && needed_soon(log)) return log->spare_refused ? RETRY_MS : 0;
+    if (log->spare || (active->hole_len == 0 && rest_of(log, &at) > 0))
+        return in_use(log) ? IDLE_MS - idle_ms : 0;
+    return INT64_MAX;
 }

@@ -125,6 +125,7 @@ struct weir__log {
     struct weir__segment **segments;
     size_t segment_count, segment_cap;
     struct weir__segment *spare;  /* a file ready to become the next segment */
+    bool spare_refused;           /* none could be made the last time */
     uint64_t next_name;           /* atomic: the leader and the keeper make files */
     int read_files;               /* segments with an open reading handle */
     struct weir__segment *headed; /* a next segment that only the control file does not know yet */
@@ -284,6 +285,9 @@ void weir__log_shrink_queue(struct weir__log *); /* lock held */
 int weir__upkeep_start(struct weir__log *, struct weir_error *); /* threads, unless told not to */
 void weir__upkeep_stop(struct weir__log *); /* returns when the pool has left; takes the lock */
 void weir__upkeep_soon(struct weir__log *, int64_t after_ms); /* the keeper looks; lock held */
+/* In how many milliseconds a step may have something to do; INT64_MAX: nothing is in sight. Lock
+ * held. */
+int64_t weir__upkeep_wait_ms(struct weir__log *);
 
 /* watch.c */
 bool weir__watch_size(struct weir__log *, uint32_t partitions); /* grows; false: out of memory */
@@ -348,8 +352,15 @@ struct weir__spare_order {
 };
 int weir__spare_take(struct weir__log *, const struct weir__spare_order *,
                      struct weir__segment **out, struct weir_error *);
-/* Space between batches and index goes back. */
+/* Space between batches and index goes back; of the active segment when nothing is appended. */
 void weir__spare_release(struct weir__log *);
+void weir__spare_rest(struct weir__log *);
+void weir__spare_find_rest(struct weir__log *); /* at open: it may have gone back earlier */
+int64_t
+weir__spare_wait_ms(const struct weir__log *); /* as weir__upkeep_wait_ms, for all of these */
+/* Gets the active segment's space again. False: there is not enough. Without the lock, by the
+ * leader. */
+bool weir__spare_wake(struct weir__log *);
 
 /* look.c; with the lock held, which is let go of during disk operations */
 void weir__log_pin(struct weir__segment *); /* its file and memory stay until unpinned */

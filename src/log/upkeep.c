@@ -64,22 +64,36 @@ static bool has_idle_memory(const struct weir__log *log)
     return log->tail.count || log->tail.idle || log->queue_cap > WEIR__LOG_QUEUE_FIRST;
 }
 
-/* Until something is due, at most WEIR__LOG_REST_MS. What is overdue could not be done just now, and
- * is tried again a step later. */
-static int64_t until_due_ms(struct weir__log *log)
+static int64_t until_idle_ms(const struct weir__log *log, int64_t quiet_ms)
+{
+    if (!has_idle_memory(log)) return INT64_MAX;
+    return quiet_ms < WEIR__LOG_IDLE_MS ? WEIR__LOG_IDLE_MS - quiet_ms : 0;
+}
+
+int64_t weir__upkeep_wait_ms(struct weir__log *log)
 {
     int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
-    int64_t quiet_ms = mono_ms - log->written_mono_ms, wait_ms = WEIR__LOG_REST_MS;
+    int64_t quiet_ms = mono_ms - log->written_mono_ms, wait_ms = until_idle_ms(log, quiet_ms);
 
     if (!log->failed) {
         wait_ms = least(wait_ms, weir__retention_wait_ms(log));
-        if (quiet_ms < WEIR__LOG_STEP_MS) wait_ms = least(wait_ms, WEIR__LOG_STEP_MS);
+        wait_ms = least(wait_ms, weir__spare_wait_ms(log));
+        if (log->roll_rc != 0) wait_ms = least(wait_ms, WEIR__LOG_STEP_MS);
         if (log->synced > log->marked) wait_ms = least(wait_ms, WEIR__LOG_MARK_MS - quiet_ms);
         if (log->synced < log->visible)
             wait_ms = least(wait_ms, log->o.sync_ms - (mono_ms - log->synced_mono_ms));
     }
-    if (has_idle_memory(log) && quiet_ms < WEIR__LOG_IDLE_MS)
-        wait_ms = least(wait_ms, WEIR__LOG_IDLE_MS - quiet_ms);
+    return wait_ms > 0 ? wait_ms : 0;
+}
+
+/* At most WEIR__LOG_REST_MS, and while the log is written to a step. What is overdue could not be
+ * done just now, and is tried again a step later. */
+static int64_t until_due_ms(struct weir__log *log)
+{
+    int64_t quiet_ms = log->o.clock.mono_ms(log->o.clock.self) - log->written_mono_ms;
+    int64_t wait_ms = least(weir__upkeep_wait_ms(log), WEIR__LOG_REST_MS);
+
+    if (quiet_ms < WEIR__LOG_STEP_MS) wait_ms = least(wait_ms, WEIR__LOG_STEP_MS);
     return wait_ms > 0 ? wait_ms : step_ms(log);
 }
 
@@ -224,6 +238,7 @@ int weir__log_step(struct weir__log *log, struct weir_error *err)
     weir__spare_release(log);
     if (first == 0) first = weir__spare_prepare(log, err);
     if (first == 0) first = weir__producer_file_tidy(log, err);
+    weir__spare_rest(log);
     give_memory_back(log, mono_ms);
     weir__log_pass_on(log); /* whoever saw us wait for the lead left the work to us */
     weir__mutex_unlock(&log->lock);

@@ -33,6 +33,8 @@
 #define DAY_MS (1440 * MINUTE_MS)
 #define SLACK_MS 5000 /* upkeep looks when something is due, and a second is the least age */
 #define CONTROL_BYTES (128u << 10)
+#define IDLE_MS 61000 /* after this */
+#define IDLE_BYTES (600u << 10)
 #define WAIT weir__deadline_ns(20000)
 
 struct batch {
@@ -159,6 +161,21 @@ static void check_disk(struct model *m)
         violation(m, "stats say %" PRIu64 " bytes on disk, not %" PRIu64, s.disk_bytes, used);
 }
 
+/* Who does nothing reserves nothing, or little. */
+static void check_idle(struct model *m)
+{
+    struct weir__log_stats s;
+
+    weir__log_stats(m->log, &s);
+    if (m->clock.mono_ms - m->log->written_mono_ms < IDLE_MS || m->full) return;
+    if (s.disk_bytes > s.stored_bytes + s.stored_bytes / 6 + s.segments * (64u << 10) + IDLE_BYTES +
+                           s.log_bytes / 16)
+        violation(m,
+                  "%" PRIu64 " KiB on disk for %" PRIu64 " KiB in %" PRIu64
+                  " segments, and nobody appends",
+                  s.disk_bytes >> 10, s.stored_bytes >> 10, s.segments);
+}
+
 static void check(struct model *m)
 {
     judge(m);
@@ -214,9 +231,10 @@ static void idle(struct model *m, int64_t ms)
         int64_t next = 0;
 
         weir__mutex_lock(&m->log->lock);
-        next = weir__retention_wait_ms(m->log);
+        next = weir__upkeep_wait_ms(m->log);
         weir__mutex_unlock(&m->log->lock);
-        if (next < 1) next = 1 + ms / 64; /* it could not be done: the disk is full */
+        if (m->full && next < 1 + ms / 64) next = 1 + ms / 64; /* it would try every second */
+        if (next < 1) next = 1;
         if (next > ms) next = ms;
         pass(m, next);
         ms -= next;
@@ -229,6 +247,7 @@ static void do_idle(struct model *m)
     int64_t most = m->o.retain_ms > 0 ? m->o.retain_ms : 30 * DAY_MS;
 
     idle(m, 1 + roll_ms(dice_roll(&m->dice, 4) ? most / 4 + 1 : 2 * most, m));
+    check_idle(m);
 }
 
 static void do_short_idle(struct model *m)
