@@ -13,6 +13,8 @@
 #define PARTS_OF_LIMIT 8u
 #define INDEX_PART 6u /* entries take at most this part of the smallest batches */
 #define CHUNK_BYTES 40u
+#define RELEASE_BYTES_MIN (16u << 10) /* less is not worth giving back, */
+#define RELEASE_PART 16u              /* nor less than this part of a segment */
 #define BLOCKS_LOST 2u /* at most: the end of the batches and of the index, rounded */
 
 static uint64_t front_bytes(const struct weir__log *log)
@@ -119,6 +121,20 @@ bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t ba
     return end + weir__round_up(index, WEIR__FS_BLOCK) <= limit;
 }
 
+uint64_t weir__capacity_index_max(uint32_t partitions, uint64_t stored_bytes)
+{
+    return weir__round_up(weir__index_empty_bytes(partitions) + (uint64_t)partitions * CHUNK_BYTES +
+                              stored_bytes / INDEX_PART,
+                          WEIR__FS_BLOCK);
+}
+
+bool weir__capacity_worth(const struct weir__log *log, const struct weir__segment *seg,
+                          uint64_t bytes)
+{
+    return bytes >= RELEASE_BYTES_MIN && bytes >= seg->h.capacity / RELEASE_PART &&
+           !(log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING);
+}
+
 /*   the limit
  * + the oldest segment, which goes only when those behind it reach the limit
  * + the active one and the spare, whose space is reserved
@@ -131,15 +147,14 @@ bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t ba
  * full may hold more. */
 uint64_t weir__log_disk_max(const struct weir__log *log)
 {
-    uint64_t fixed = weir__index_empty_bytes(log->partitions) +
-                     (uint64_t)log->partitions * CHUNK_BYTES +
-                     BLOCKS_LOST * (uint64_t)WEIR__FS_BLOCK + WEIR__LOG_RELEASE_BYTES_MIN;
+    uint64_t fixed = weir__capacity_index_max(log->partitions, 0) +
+                     BLOCKS_LOST * (uint64_t)WEIR__FS_BLOCK + RELEASE_BYTES_MIN;
     uint64_t most = log->o.retain_bytes + log->o.retain_bytes / INDEX_PART;
     uint64_t largest = weir__capacity_most(log), oldest = log->segments[0]->h.capacity;
 
     if (log->o.retain_bytes == 0) return 0;
     for (size_t i = 0; i < log->segment_count; i++)
         most += fixed + 2 * weir__segment_front_bytes(log->segments[i]->h.heads_bytes) +
-                log->segments[i]->h.capacity / WEIR__LOG_RELEASE_PART;
+                log->segments[i]->h.capacity / RELEASE_PART;
     return most + (oldest > largest ? oldest : largest) + 2 * largest;
 }

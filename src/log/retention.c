@@ -68,7 +68,7 @@ void weir__retention_start(struct weir__log *log)
     log->keep = weir__retention_clock_start(&log->control.keep, &now);
     date_segments(log);
     if (log->segment_count == 0) return;
-    weir__spare_find_rest(log);
+    weir__spare_find_holes(log);
     weir__log_active(log)->first_ms = log->active_since_ms;
     log->active_since = weir__log_active(log)->h.keep;
     if (log->segment_count > 1 && !log->segments[0]->lost) read_first(log, log->segments[0]);

@@ -245,9 +245,7 @@ static void leave(struct weir__log *log, struct weir__segment *seg, uint64_t ind
     uint64_t at = weir__round_up(seg->end - seg->h.base, WEIR__FS_BLOCK);
     uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes) - index_bytes;
 
-    if (at < to && to - at >= WEIR__LOG_RELEASE_BYTES_MIN &&
-        to - at >= seg->h.capacity / WEIR__LOG_RELEASE_PART &&
-        !(log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING)) {
+    if (at < to && weir__capacity_worth(log, seg, to - at)) {
         seg->hole_at = at;
         seg->hole_len = to - at;
         return;

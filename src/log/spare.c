@@ -199,6 +199,7 @@ static void release_one(struct weir__log *log, struct weir__segment *seg)
 {
     struct weir__file *f = seg->file;
     uint64_t at = seg->hole_at, len = seg->hole_len, used = seg->disk_bytes;
+    char path[WEIR__LOG_PATH_BYTES];
     struct weir_error err;
     int rc;
 
@@ -206,7 +207,9 @@ static void release_one(struct weir__log *log, struct weir__segment *seg)
     seg->hole_len = 0;
     weir__log_pin(seg);
     weir__mutex_unlock(&log->lock);
-    rc = f->ops->release(f, at, len, &err);
+    rc = weir__log_path(log->dir, seg->name, path, &err);
+    if (rc == 0 && !f) rc = log->fs->ops->open(log->fs, path, 0, &f, &err);
+    if (rc == 0) rc = f->ops->release(f, at, len, &err);
     if (rc == 0) rc = f->ops->used(f, &used, &err);
     weir__file_close(f);
     if (rc != 0)
@@ -220,7 +223,7 @@ static void release_one(struct weir__log *log, struct weir__segment *seg)
 void weir__spare_release(struct weir__log *log)
 {
     for (size_t i = 0; i + 1 < log->segment_count; i++) {
-        if (log->segments[i]->hole_len == 0 || !log->segments[i]->file) continue;
+        if (log->segments[i]->hole_len == 0) continue;
         release_one(log, log->segments[i]);
         i = SIZE_MAX; /* the row may have moved: from its beginning */
     }
@@ -261,15 +264,27 @@ void weir__spare_rest(struct weir__log *log)
     weir__log_give_lead(log);
 }
 
-void weir__spare_find_rest(struct weir__log *log)
+/* The space of the active segment may have gone back, and of a sealed one it may not: the process
+ * ended before it came to that. Where its index begins is not known here, only how long it can be.
+ */
+static void find_hole(struct weir__log *log, struct weir__segment *seg)
 {
-    struct weir__segment *seg = weir__log_active(log);
+    bool active = seg == weir__log_active(log);
     uint64_t at = weir__round_up(seg->end - seg->h.base, WEIR__FS_BLOCK);
     uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
 
-    if (seg->disk_bytes >= seg->h.capacity || at >= to) return;
+    if (!active) to -= weir__capacity_index_max(seg->h.partitions, weir__segment_stored(seg));
+    if (seg->lost || at >= to || to > seg->h.capacity) return;
+    if (active ? seg->disk_bytes >= seg->h.capacity
+               : seg->disk_bytes < seg->h.capacity || !weir__capacity_worth(log, seg, to - at))
+        return;
     seg->hole_at = at;
     seg->hole_len = to - at;
+}
+
+void weir__spare_find_holes(struct weir__log *log)
+{
+    for (size_t i = 0; i < log->segment_count; i++) find_hole(log, log->segments[i]);
 }
 
 bool weir__spare_wake(struct weir__log *log)
@@ -293,7 +308,7 @@ int64_t weir__spare_wait_ms(const struct weir__log *log)
     uint64_t at;
 
     for (size_t i = 0; i + 1 < log->segment_count; i++)
-        if (log->segments[i]->hole_len && log->segments[i]->file) return 0;
+        if (log->segments[i]->hole_len) return 0;
     if (!log->spare && needed_soon(log)) return log->spare_refused ? RETRY_MS : 0;
     if (log->spare || (active->hole_len == 0 && rest_of(log, &at) > 0))
         return in_use(log) ? IDLE_MS - idle_ms : 0;

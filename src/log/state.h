@@ -324,8 +324,6 @@ static inline uint64_t weir__segment_stored(const struct weir__segment *seg)
 }
 
 /* capacity.c; with the lock held */
-#define WEIR__LOG_RELEASE_BYTES_MIN (16u << 10) /* less is not worth giving back, */
-#define WEIR__LOG_RELEASE_PART 16u              /* nor less than this part of a segment */
 
 /* Of a segment, so that a batch of this size fits into it. */
 uint64_t weir__capacity_least(const struct weir__log *, uint64_t batch_bytes);
@@ -337,6 +335,10 @@ uint64_t weir__capacity_enough(const struct weir__log *); /* what will do behind
 bool weir__capacity_suits(const struct weir__log *, uint64_t capacity); /* of a spare */
 /* Bytes that segments and the spare may take after upkeep; 0: there is no limit. */
 uint64_t weir__log_disk_max(const struct weir__log *);
+/* No index of so many stored bytes takes more. */
+uint64_t weir__capacity_index_max(uint32_t partitions, uint64_t stored_bytes);
+/* Whether it pays to give so much of a segment back. */
+bool weir__capacity_worth(const struct weir__log *, const struct weir__segment *, uint64_t bytes);
 
 /* spare.c; with the lock held, which is let go of during disk operations */
 int weir__spare_prepare(struct weir__log *, struct weir_error *); /* makes one, or removes it */
@@ -355,7 +357,8 @@ int weir__spare_take(struct weir__log *, const struct weir__spare_order *,
 /* Space between batches and index goes back; of the active segment when nothing is appended. */
 void weir__spare_release(struct weir__log *);
 void weir__spare_rest(struct weir__log *);
-void weir__spare_find_rest(struct weir__log *); /* at open: it may have gone back earlier */
+/* At open: what earlier processes have given back, or had not come to. */
+void weir__spare_find_holes(struct weir__log *);
 int64_t
 weir__spare_wait_ms(const struct weir__log *); /* as weir__upkeep_wait_ms, for all of these */
 /* Gets the active segment's space again. False: there is not enough. Without the lock, by the

@@ -225,6 +225,30 @@ static void space_is_given_back_and_taken(void **state)
     while (weir__log_fits(w->log, 0, weir__batch_bytes(9000))) put(w, 9000);
 }
 
+/* The process ended between leaving a segment and giving its space back. */
+static void space_is_given_back_after_a_restart(void **state)
+{
+    struct workload *w = *state;
+    uint64_t before;
+
+    w->options.segment_bytes_min = 1u << 20;
+    start(w);
+    put(w, 1000);
+    weir__mutex_lock(&w->log->lock);
+    w->log->want_roll = true;
+    assert_int_equal(weir__log_lead(w->log, NULL), 0);
+    weir__mutex_unlock(&w->log->lock);
+    put(w, 1000);
+    workload_close(w);
+    before = simfs_used(w->disk);
+    start(w);
+    weir__mutex_lock(&w->log->lock);
+    weir__spare_release(w->log);
+    weir__mutex_unlock(&w->log->lock);
+    assert_in_range(simfs_used(w->disk), before - (1u << 20), before - (900u << 10));
+    history_check(w->history, w->log, true);
+}
+
 /* ---- a full disk ---- */
 
 static void smaller_segments_are_tried(void **state)
@@ -411,6 +435,7 @@ int main(void)
         cmocka_unit_test(an_event_an_hour_takes_little),
         ON_SIM(an_idle_hub_reserves_nothing),
         ON_SIM(space_is_given_back_and_taken),
+        ON_SIM(space_is_given_back_after_a_restart),
         ON_SIM(smaller_segments_are_tried),
         ON_SIM(publishing_works_again_at_once),
         ON_SIM(upkeep_rolls_when_there_is_room),
