@@ -40,27 +40,6 @@ struct simfs *simfs_new(void)
     return s;
 }
 
-void simfs_free(struct simfs *s)
-{
-    if (!s) return;
-    for (size_t i = 0; i < s->entries_count; i++) {
-        struct entry *e = &s->entries[i];
-
-        simfs__entry_settle(s, e);
-        simfs__node_unref(s, e->now);
-        simfs__node_unref(s, e->disk);
-        free(e->path);
-        free(e->versions);
-    }
-    while (s->nodes) { /* those of files that were left open */
-        s->nodes->refs = 1;
-        simfs__node_unref(s, s->nodes);
-    }
-    free(s->entries);
-    weir__mutex_fini(&s->lock);
-    free(s);
-}
-
 struct weir__fs *simfs_fs(struct simfs *s)
 {
     return &s->base;
@@ -162,60 +141,6 @@ static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at,
     return end_call(f->fs, SIMFS_READ, rc);
 }
 
-static uint64_t blocks_of(uint64_t size)
-{
-    return weir__round_up(size, WEIR__FS_BLOCK);
-}
-
-uint64_t simfs__node_used(const struct node *n)
-{
-    return blocks_of(n->now.size) - n->holes_set * (uint64_t)WEIR__FS_BLOCK;
-}
-
-uint64_t simfs__used(const struct simfs *s)
-{
-    uint64_t used = 0;
-
-    for (const struct node *n = s->nodes; n; n = n->next)
-        if (n->names > 0 || n->opens > 0) used += simfs__node_used(n);
-    return used;
-}
-
-static bool has_room(const struct simfs *s, uint64_t more)
-{
-    return s->capacity == 0 || more == 0 || simfs__used(s) + more <= s->capacity;
-}
-
-/* Blocks of the range that were released take space again, all of them or none. */
-static int fill_holes(struct simfs *s, struct node *n, uint64_t at, uint64_t end,
-                      struct weir_error *err)
-{
-    size_t first = (size_t)(at / WEIR__FS_BLOCK), count = (size_t)(blocks_of(end) / WEIR__FS_BLOCK);
-    size_t set = 0;
-
-    if (count > n->holes_count) count = n->holes_count;
-    for (size_t i = first; i < count; i++) set += n->holes[i];
-    if (!has_room(s, set * WEIR__FS_BLOCK))
-        return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
-    for (size_t i = first; i < count; i++) n->holes[i] = false;
-    n->holes_set -= set;
-    return 0;
-}
-
-/* A place per block to note its holes in; those behind the end are forgotten. */
-static void track_holes(struct node *n)
-{
-    size_t count = (size_t)(blocks_of(n->now.size) / WEIR__FS_BLOCK);
-    bool *holes = simfs__alloc(count * sizeof *holes);
-
-    if (n->holes) memcpy(holes, n->holes, count < n->holes_count ? count : n->holes_count);
-    free(n->holes);
-    n->holes = holes;
-    n->holes_count = count;
-    n->holes_set = 0;
-    for (size_t i = 0; i < count; i++) n->holes_set += holes[i];
-}
-
 /* A place per sector to note its newest version in. */
 static void track_sectors(struct node *n)
 {
@@ -260,17 +185,18 @@ static void forget_behind(struct simfs *s, struct node *n)
 
 int simfs__set_size(struct simfs *s, struct node *n, uint64_t size, struct weir_error *err)
 {
-    uint64_t more =
-        blocks_of(size) > blocks_of(n->now.size) ? blocks_of(size) - blocks_of(n->now.size) : 0;
+    uint64_t had = weir__round_up(n->now.size, WEIR__FS_BLOCK);
+    uint64_t has = weir__round_up(size, WEIR__FS_BLOCK), more = has > had ? has - had : 0;
     bool shorter = size < n->now.size;
 
     if (size == n->now.size) return 0;
-    if (!has_room(s, more)) return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
+    if (!simfs__has_room(s, more))
+        return weir__fail(err, WEIR_ENOSPACE, "the simulated disk is full");
     track_sectors(n); /* those that go and those that come */
     simfs__image_resize(&n->now, size);
     track_sectors(n);
     if (shorter) forget_behind(s, n);
-    if (n->holes) track_holes(n);
+    if (n->holes) simfs__track_holes(n);
     n->sizes = simfs__room(n->sizes, n->sizes_count, &n->sizes_cap, sizeof n->sizes[0]);
     n->sizes[n->sizes_count++] = (struct size_version){++s->tick, size};
     return 0;
@@ -305,7 +231,7 @@ static int write_parts(struct sim_file *f, const struct weir__bytes *parts, int 
     for (int i = 0; i < count; i++) end += parts[i].len;
     if (end - at > limit) end = at + limit;
     rc = end > f->node->now.size ? simfs__set_size(f->fs, f->node, end, err) : 0;
-    if (rc == 0) rc = fill_holes(f->fs, f->node, at, end, err);
+    if (rc == 0) rc = simfs__fill_holes(f->fs, f->node, at, end, err);
     for (int i = 0; i < count && rc == 0 && at < end; i++) {
         struct weir__bytes part = parts[i];
 
@@ -418,7 +344,7 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
     if (rc == 0) rc = simfs__set_size(f->fs, f->node, size, err);
-    if (rc == 0) rc = fill_holes(f->fs, f->node, 0, size, err);
+    if (rc == 0) rc = simfs__fill_holes(f->fs, f->node, 0, size, err);
     return end_call(f->fs, SIMFS_ALLOCATE, rc);
 }
 
@@ -434,15 +360,11 @@ static int release_file(struct weir__file *file, uint64_t at, uint64_t len, stru
     assert(at % WEIR__FS_BLOCK == 0 && len % WEIR__FS_BLOCK == 0 && at + len <= n->now.size);
     if (rc != 0) return end_call(f->fs, SIMFS_RELEASE, rc);
     track_sectors(n);
-    track_holes(n);
     for (uint64_t i = at / SIMFS_SECTOR; i < (at + len) / SIMFS_SECTOR; i++) {
         simfs__image_set(&n->now, (size_t)i, NULL);
         add_version(f->fs, n, (size_t)i);
     }
-    for (uint64_t i = at / WEIR__FS_BLOCK; i < (at + len) / WEIR__FS_BLOCK; i++) {
-        n->holes_set += !n->holes[i];
-        n->holes[i] = true;
-    }
+    simfs__make_hole(n, at, len);
     return end_call(f->fs, SIMFS_RELEASE, 0);
 }
 

@@ -263,3 +263,26 @@ void simfs__entry_settle(struct simfs *s, struct entry *e)
     for (size_t i = 0; i < e->versions_count; i++) simfs__node_unref(s, e->versions[i].node);
     e->versions_count = 0;
 }
+
+/* ---- a disk ---- */
+
+void simfs_free(struct simfs *s)
+{
+    if (!s) return;
+    for (size_t i = 0; i < s->entries_count; i++) {
+        struct entry *e = &s->entries[i];
+
+        simfs__entry_settle(s, e);
+        simfs__node_unref(s, e->now);
+        simfs__node_unref(s, e->disk);
+        free(e->path);
+        free(e->versions);
+    }
+    while (s->nodes) { /* those of files that were left open */
+        s->nodes->refs = 1;
+        simfs__node_unref(s, s->nodes);
+    }
+    free(s->entries);
+    weir__mutex_fini(&s->lock);
+    free(s);
+}

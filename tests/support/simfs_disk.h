@@ -125,8 +125,16 @@ int simfs__set_size(struct simfs *, struct node *, uint64_t size,
                     struct weir_error *); /* unsynced */
 struct node *simfs__add_node(struct simfs *, const char *path, bool is_dir);
 bool simfs__is_dir(struct simfs *, const char *path, size_t len);
+
+/* simfs_space.c; the lock is held */
 uint64_t simfs__used(const struct simfs *);
 uint64_t simfs__node_used(const struct node *);
+bool simfs__has_room(const struct simfs *, uint64_t more);
+void simfs__track_holes(struct node *); /* after its size has changed */
+void simfs__make_hole(struct node *, uint64_t at, uint64_t len);
+/* Blocks of the range that were released take space again, all of them or none. */
+int simfs__fill_holes(struct simfs *, struct node *, uint64_t at, uint64_t end,
+                      struct weir_error *);
 
 /* Length of the folder part of a path; 0: the root. */
 size_t simfs__parent_len(const char *path);
