@@ -96,6 +96,17 @@ static int count_segments(struct workload *w)
     return count;
 }
 
+static int roll(struct weir__log *log)
+{
+    int rc;
+
+    weir__mutex_lock(&log->lock);
+    log->want_roll = true;
+    rc = weir__log_lead(log, NULL);
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}
+
 /* ---- a real disk ---- */
 
 static uint64_t blocks_in(const char *dir)
@@ -234,10 +245,7 @@ static void space_is_given_back_after_a_restart(void **state)
     w->options.segment_bytes_min = 1u << 20;
     start(w);
     put(w, 1000);
-    weir__mutex_lock(&w->log->lock);
-    w->log->want_roll = true;
-    assert_int_equal(weir__log_lead(w->log, NULL), 0);
-    weir__mutex_unlock(&w->log->lock);
+    assert_int_equal(roll(w->log), 0);
     put(w, 1000);
     workload_close(w);
     before = simfs_used(w->disk);
@@ -327,15 +335,7 @@ static void a_roll_survives_every_shortage(void **state)
         while (weir__log_fits(w->log, 0, weir__batch_bytes(9000))) put(w, 9000);
         if (round / 2 % 2) step(w); /* with a spare, and without */
         refuse(w, kinds, 1 + round / 4, codes[round % 2], round % 8 > 5);
-        weir__log_append(w->log,
-                         &(struct weir__log_batch){.count = 1,
-                                                   .body = {weir__bytes_of(w->disk, 9000)}},
-                         0, NULL, NULL, NULL);
-        w->log->want_roll = true;
-        rc = 0;
-        weir__mutex_lock(&w->log->lock);
-        if (w->log->queue_commit == w->log->queue_tail) rc = weir__log_lead(w->log, NULL);
-        weir__mutex_unlock(&w->log->lock);
+        rc = roll(w->log);
         assert_true(rc == 0 || simfs_failed(w->disk));
         simfs_fail(w->disk, NULL);
         assert_int_equal(weir__log_state(w->log, NULL), 0);
