@@ -251,10 +251,12 @@ static int walk_segment(struct inspection *in, struct weir__scan *scan, bool las
     return rc;
 }
 
-static int check_segment(struct inspection *in, struct weir__segment *seg, bool last,
-                         struct weir_error *err)
+static int check_segment(struct inspection *in, struct weir__segment *seg,
+                         const struct weir__segment *next, struct weir_error *err)
 {
-    struct weir__scan scan = last ? weir__scan_active(in->log, in->unsure) : weir__scan_sealed(seg);
+    bool last = !next;
+    struct weir__scan scan =
+        next ? weir__scan_sealed(seg, next->h.time_ms) : weir__scan_active(in->log, in->unsure);
     int rc = open_segment(in, seg, &scan.file, err);
 
     if (last && in->all_known) scan.start = in->expect;
@@ -361,7 +363,7 @@ static int check_all(struct inspection *in, struct weir__gaps *gaps, struct weir
         assert(seg);
         in->all_known = all_known(in);
         in->gaps = next ? NULL : gaps;
-        rc = check_segment(in, seg, !next, err);
+        rc = check_segment(in, seg, next, err);
         if (rc != 0 || !next) continue;
         rc = start_heads(in, next, log->heads, err);
         if (rc == 0) check_heads(in, log->heads);

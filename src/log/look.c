@@ -270,6 +270,7 @@ int weir__log_segment_of(struct weir__log *log, uint32_t partition, uint64_t seq
 /* An index being made again from its batches, and the unreadable ranges met on the way. */
 struct rebuilding {
     struct weir__index *index;
+    int64_t latest_ms; /* the segment behind began then; 0: not known */
     struct range {
         uint64_t from, to;
     } lost[WEIR__LOG_DAMAGES_MAX];
@@ -297,7 +298,7 @@ static int keep_range(void *user, uint64_t from, uint64_t to, struct weir_error 
 
 static int walk_segment(struct weir__segment *seg, struct rebuilding *r, struct weir_error *err)
 {
-    struct weir__scan scan = weir__scan_sealed(seg);
+    struct weir__scan scan = weir__scan_sealed(seg, r->latest_ms);
     struct weir__scan_calls calls = {keep_entry, keep_range, r};
     enum weir__scan_end how;
     uint64_t end;
@@ -364,7 +365,8 @@ static int look_up(struct weir__log *log, struct weir__segment *seg, const struc
                                    .stamp = weir__segment_stamp(seg),
                                    .end = weir__segment_limit(seg) - seg->h.base,
                                    .partitions = seg->h.partitions};
-    struct rebuilding again = {0};
+    const struct weir__segment *behind = weir__log_segment_numbered(log, seg->h.number + 1);
+    struct rebuilding again = {.latest_ms = behind ? behind->h.time_ms : 0};
     int rc;
 
     out->count = 0;

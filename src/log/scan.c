@@ -19,7 +19,7 @@
 #define PIECE_BYTES (1u << 20) /* a body is checked in pieces of at most this */
 #define VERSION_1_AHEAD_MS (INT64_C(24) * 3600 * 1000) /* a clock may have been wrong by this */
 
-struct weir__scan weir__scan_sealed(const struct weir__segment *seg)
+struct weir__scan weir__scan_sealed(const struct weir__segment *seg, int64_t latest_ms)
 {
     bool known = weir__segment_end_known(seg);
 
@@ -28,7 +28,8 @@ struct weir__scan weir__scan_sealed(const struct weir__segment *seg)
                                .proof = known ? seg->end : seg->data,
                                .epoch_start = UINT64_MAX,
                                .epoch = UINT32_MAX,
-                               .partitions = seg->h.partitions};
+                               .partitions = seg->h.partitions,
+                               .latest_ms = latest_ms};
 }
 
 struct weir__scan weir__scan_active(struct weir__log *log, bool unsure)

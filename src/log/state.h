@@ -432,9 +432,10 @@ struct weir__scan_calls {
     void *user;
 };
 
-/* What is known of a segment before it is walked; the file is left to be set. unsure: the control
- * file does not know the end of the active one. */
-struct weir__scan weir__scan_sealed(const struct weir__segment *);
+/* What is known of a segment before it is walked; the file is left to be set. latest_ms: the newest
+ * time that a batch in it can have. unsure: the control file does not know the end of the active
+ * one. */
+struct weir__scan weir__scan_sealed(const struct weir__segment *, int64_t latest_ms);
 struct weir__scan weir__scan_active(struct weir__log *, bool unsure);
 int weir__scan_init(struct weir__scan *, struct weir_error *);
 void weir__scan_fini(struct weir__scan *);
