@@ -458,6 +458,11 @@ static void damaged_events_are_passed_over_when_told_to(void **state)
     assert_int_equal(next(r), 0);
     assert_int_equal(take.count, 5);
     assert_true(world_is_event(&events[0], "after", 0));
+    weir__receiver_skip(r, &first, &last); /* nothing is damaged here: nothing moves */
+    assert_true(first > last);
+    assert_int_equal(weir__receiver_sequence(r), 12);
+    assert_int_equal(next(r), 0);
+    assert_int_equal(take.count, 0);
     weir__receiver_close(r);
 }
 
