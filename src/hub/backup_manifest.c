@@ -120,6 +120,7 @@ int weir__manifest_hub_copy(struct weir__manifest_hub *out, const struct weir__m
     size_t extras = hub->extra_count * sizeof *hub->extras;
 
     *out = *hub;
+    out->control.copy = NULL;
     out->control.heads = malloc(heads ? heads : 1);
     out->segments = malloc(segments ? segments : 1);
     out->extras = malloc(extras ? extras : 1);

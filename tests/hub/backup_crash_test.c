@@ -182,7 +182,8 @@ static void every_call_fails(void **state)
     world_fini(&s.model.world);
 }
 
-/* No space: nothing is half done, and a folder that this run made is gone again. */
+/* No space: nothing is half done. Before the manifest is there, a folder that this run made is gone
+ * again; once it is, the backup is whole. */
 static void disk_is_full(void **state)
 {
     static struct scene s;
@@ -200,8 +201,12 @@ static void disk_is_full(void **state)
         rc = model_backup(&s.model, disk, &result);
         if (rc != 0) {
             assert_int_equal(rc, WEIR_ENOSPACE);
-            assert_int_equal(simfs_used(disk), used);
-            assert_int_equal(simfs_size(disk, TO "/manifest.0"), 0);
+            if (simfs_size(disk, TO "/manifest.0") + simfs_size(disk, TO "/manifest.1") == 0) {
+                assert_int_equal(simfs_used(disk), used);
+            } else { /* it counts already; what follows from it is written by the next run */
+                simfs_capacity(disk, 0);
+                assert_int_equal(model_backup(&s.model, disk, &result), 0);
+            }
         }
         simfs_free(disk);
     }

@@ -376,7 +376,7 @@ static void damage_is_told(void **state)
     (void)state;
     model_init(&m, 1, 0);
     for (int i = 0; i < 60; i++) model_publish(&m, 0, 0, 150);
-    simfs_flip(m.world.disk, path, (uint64_t)8 * 100000);
+    simfs_flip(m.world.disk, path, (uint64_t)8 * 20000);
     assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
     assert_int_equal(result.damaged, 1);
     assert_int_equal(m.world.errors, 1);
@@ -385,8 +385,8 @@ static void damage_is_told(void **state)
     o = model_options(&m, m.world.disk);
     assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
     assert_int_equal(result.damaged, 1);
-    simfs_spoil(m.world.disk, path, 200000, 512);
-    simfs_flip(m.world.disk, path, (uint64_t)8 * 100000); /* so that it is copied again */
+    simfs_spoil(m.world.disk, path, 40000, 512);
+    simfs_flip(m.world.disk, path, (uint64_t)8 * 20000); /* so that it is copied again */
     simfs_flip(m.world.disk, path, (uint64_t)8 * 1000);
     assert_int_equal(weir__backup_run(WORLD_DIR, "second", &o, &result, &m.world.err), 0);
     assert_true(result.damaged >= 2);

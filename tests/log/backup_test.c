@@ -307,7 +307,7 @@ static void old_bytes_are_left_behind(void **state)
         last = m.last;
         last.end = m.end;
         weir__backup_moment_fini(&m);
-    } while (last.h.number < 8 || last.end - last.data > 200000);
+    } while (last.h.number < 20 || last.end - last.data > 200000);
     assert_int_equal(weir__backup_measure(&p.outside, &last, last.end, false, &x, NULL), 0);
     snprintf(path, sizeof path, DIR "/%s", last.name);
     assert_int_equal(x.used, last.end - last.h.base);

@@ -80,6 +80,7 @@ static void build_log(struct flipper *f)
         }
         if (s == SEGMENTS_BEFORE) break;
         simclock_pass(&w->clock, 2 * DAY_MS);
+        workload_roll(w);
         for (int i = 0; i < 3; i++) assert_int_equal(weir__log_step(w->log, NULL), 0);
     }
 }

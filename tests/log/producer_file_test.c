@@ -115,6 +115,7 @@ static void roll(struct bench *b)
     uint64_t before = stats_of(b).segments;
 
     simclock_pass(&b->w.clock, DAY_MS + 60000);
+    workload_roll(&b->w);
     assert_int_equal(weir__log_step(b->w.log, NULL), 0);
     if (b->w.options.retain_ms < 0) assert_int_equal(stats_of(b).segments, before + 1);
 }
@@ -209,6 +210,7 @@ static void seven_days_are_remembered(void **state)
 
     start(b);
     put(b, 1, 0);
+    workload_roll(&b->w); /* into the file, which knows when it was */
     for (int i = 0; i < 7 * 24; i++) {
         simclock_pass(&b->w.clock, DAY_MS / 24);
         assert_int_equal(weir__log_step(b->w.log, NULL), 0);
@@ -439,6 +441,7 @@ static void tidying_knows_what_is_on_its_way(void **state)
                                   .persistent = true};
 
     b->w.options.producers_tidy_blocks = 3;
+    b->w.options.retain_ms = 8 * DAY_MS; /* an eighth of that is one segment's time */
     start(b);
     put(b, 3, 0);
     roll(b);

@@ -100,6 +100,7 @@ static void fill(struct workload *w, int batches)
 static void roll(struct workload *w)
 {
     simclock_pass(&w->clock, 2 * DAY_MS);
+    workload_roll(w);
     for (int i = 0; i < 3; i++) assert_int_equal(weir__log_step(w->log, NULL), 0);
 }
 
@@ -556,7 +557,7 @@ static void hit_anywhere(struct trial *t, enum kind kind, uint64_t *dice)
     bool front = dice_roll(dice, 2) > 0;
 
     if (is_segment(path) && front) size = size / 8; /* most of it was never written */
-    if (!is_segment(path)) {
+    if (strcmp(path, WORKLOAD_DIR "/control") == 0) {
         size = WEIR__FS_BLOCK; /* one copy of the control file */
         add_fault(t, kind, path, dice_roll(dice, size) + (front ? CONTROL_COPY_AT : 0));
         return;

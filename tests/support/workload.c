@@ -2,7 +2,7 @@
 #include "support/workload.h"
 
 #include "base/thread.h"
-#include "log/batch.h"
+#include "log/state.h"
 #include "support/dice.h"
 
 #define PARTITIONS 5u
@@ -179,6 +179,17 @@ static const struct {
     {do_append, 30}, {do_append_many, 16}, {do_append_wait, 16}, {do_flush, 14}, {do_repeat, 4},
     {do_upkeep, 8},  {do_long_pause, 5},   {do_clock_jump, 2},   {do_reopen, 2}, {do_read_all, 2},
 };
+
+void workload_roll(struct workload *w)
+{
+    int rc = 0;
+
+    weir__mutex_lock(&w->log->lock);
+    w->log->want_roll = true;
+    while (rc == 0 && w->log->want_roll) rc = weir__log_lead(w->log, NULL);
+    weir__mutex_unlock(&w->log->lock);
+    if (rc != 0) history_violation(w->history, "rolling: %d", rc);
+}
 
 int workload_step(struct workload *w)
 {

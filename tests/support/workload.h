@@ -33,6 +33,9 @@ void workload_fini(struct workload *); /* closes what is open */
 int workload_open(struct workload *, struct weir_error *);
 int workload_close(struct workload *);
 
+/* The active segment is left for the next one, however little is in it. */
+void workload_roll(struct workload *);
+
 /* One thing, chosen by the dice. Returns what the log said: not 0 is for the caller to judge. */
 int workload_step(struct workload *);
 
