@@ -23,12 +23,21 @@
 #define PARTITIONS 3u
 #define HUB_ID 42u
 #define EDIT_HEAD 5u
+#define DAY_MS INT64_C(86400000)
 #define VIEWS_MAX 16u
 #define TURNS_MAX 10000
 #define HEADS_CRC_AT 72u
 #define HEADS_BYTES_AT 68u
 
 static const char *const files[] = {"log/control", "log/00000001.seg", "log/00000002.seg"};
+
+/* The same secret every time, so that an input means the same every time. */
+static int fill_same(void *self, void *out, size_t len, struct weir_error *err)
+{
+    (void)self, (void)err;
+    memset(out, 0x5e, len);
+    return 0;
+}
 
 static struct weir__log_options make_options(struct simfs *disk, struct simclock *clock)
 {
@@ -39,8 +48,10 @@ static struct weir__log_options make_options(struct simfs *disk, struct simclock
         .hub_id = HUB_ID,
         .partitions = PARTITIONS,
         .batch_bytes_max = 8192,
+        .rand = {.fill = fill_same},
+        .segment_bytes_min = 1u << 20,
         .segment_bytes_max = 1u << 20,
-        .retain_ms = -1,
+        .retain_ms = 8 * DAY_MS, /* an eighth of that is one segment's time */
         .no_threads = true,
     };
 }
@@ -75,7 +86,7 @@ static struct simfs *good_disk(void)
     ORACLE(weir__log_create(&o, NULL) == 0 && weir__log_open(&log, &o, NULL) == 0);
     append_some(log, 30);
     for (int i = 0; i < 3; i++) {
-        simclock_pass(&clock, 86400000);
+        simclock_pass(&clock, DAY_MS);
         ORACLE(weir__log_step(log, NULL) == 0);
     }
     append_some(log, 20);

@@ -102,6 +102,7 @@ int weir__hub_log_options(struct weir__namespace *ns, const struct weir__catalog
         .hub_id = hub->id,
         .partitions = hub->partitions,
         .batch_bytes_max = o->batch_bytes_max + BATCH_ROOM_BYTES,
+        .segment_bytes_min = o->segment_bytes_min,
         .segment_bytes_max = o->segment_bytes_max,
         .tail_bytes = o->tail_bytes,
         .sync_ms = o->sync_ms,

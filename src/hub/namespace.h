@@ -43,7 +43,7 @@ struct weir__namespace_options {
     uint32_t batch_bytes_max;   /* of an encoded message; 0: 1 MiB, at most 19 MiB */
 
     /* Handed to each log; see struct weir__log_options. */
-    uint64_t segment_bytes_max;
+    uint64_t segment_bytes_min, segment_bytes_max;
     uint64_t tail_bytes;
     uint32_t sync_ms;
     bool no_threads;

@@ -130,7 +130,9 @@ static int set_up(void **state)
 {
     struct scene *s = calloc(1, sizeof *s);
     struct weir__hub_config hub = {.name = "eh1", .partitions = PARTITIONS};
-    struct weir__namespace_options o = {.no_threads = true, .tail_bytes = TAIL_BYTES};
+    struct weir__namespace_options o = {.no_threads = true,
+                                        .segment_bytes_min = 1u << 20,
+                                        .tail_bytes = TAIL_BYTES};
 
     assert_int_equal(tempdir_make(s->dir), 0);
     assert_int_equal(weir__namespace_open(&s->server.ns, s->dir, &o, NULL), 0);
