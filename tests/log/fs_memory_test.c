@@ -112,7 +112,7 @@ struct worker {
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    char name[16], text[16], seen[16];
+    char name[16], text[24], seen[16];
     struct weir__file *own;
     size_t got;
 
