@@ -260,6 +260,7 @@ static int begin_epoch(struct weir__log *log, struct weir_error *err)
                    "until there is: %s",
                    log->dir, why.text);
     log->want_roll = true; /* so that whoever appends comes by here */
+    log->roll_rc = rc;
     return 0;
 }
 
@@ -275,6 +276,7 @@ int weir__log_finish_opening(struct weir__log *log, struct weir_error *err)
         log->opening = WEIR__LOG_EPOCH_BEGUN;
         log->want_roll = log->must_roll || log->roll_bytes > 0;
     }
+    log->roll_rc = rc; /* else whoever looks for work would find it again and again */
     if (rc == WEIR_EFAILED) weir__log_stop(log, rc, err);
     weir__log_give_lead(log);
     return rc;

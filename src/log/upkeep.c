@@ -185,7 +185,8 @@ static int mark_end(struct weir__log *log, int64_t mono_ms, struct weir_error *e
 /* One that failed for somebody is tried again, so that whoever comes next need not. */
 static int roll(struct weir__log *log, struct weir_error *err)
 {
-    bool again = log->roll_rc != 0 && (log->roll_again > 0 || log->headed);
+    bool again = log->roll_rc != 0 &&
+                 (log->roll_again > 0 || log->headed || log->opening == WEIR__LOG_EPOCH_WAITS);
 
     if (log->failed || (!again && !weir__retention_roll_due(log))) return 0;
     log->want_roll = true;
@@ -200,6 +201,7 @@ static int roll(struct weir__log *log, struct weir_error *err)
         rc = weir__log_lead(log, err);
         if (rc != 0) return rc;
     }
+    weir__log_pass_on(log); /* whoever saw us wait left the work to us, and we have other things */
     return 0;
 }
 
