@@ -114,6 +114,7 @@ bool weir__log_fits(const struct weir__log *log, uint32_t partition, uint64_t ba
     uint64_t limit = seg->h.base + seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
     uint64_t end = weir__round_up(log->tail.end + batch_bytes, WEIR__FS_BLOCK);
 
+    if (log->must_roll) return false;
     if (partition >= seg->h.partitions) return false; /* made before there was such a partition */
     if (seg->h.version < WEIR__SEGMENT_VERSION) return false;
     if (seg->hole_len && end > seg->h.base + seg->hole_at)

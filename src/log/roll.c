@@ -239,13 +239,14 @@ static int head_next(struct weir__log *log, const struct weir__spare_order *orde
 }
 
 /* What lies between the batches and the index of a segment that is left. Its file stays open until
- * upkeep has given that space back. */
+ * upkeep has given that space back. A damaged one keeps all it has: its end is where reading ended. */
 static void leave(struct weir__log *log, struct weir__segment *seg, uint64_t index_bytes)
 {
     uint64_t at = weir__round_up(seg->end - seg->h.base, WEIR__FS_BLOCK);
     uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes) - index_bytes;
 
-    if (at < to && weir__capacity_worth(log, seg, to - at)) {
+    if (!seg->lost && !seg->headless && !seg->spoilt && at < to &&
+        weir__capacity_worth(log, seg, to - at)) {
         seg->hole_at = at;
         seg->hole_len = to - at;
         return;
@@ -371,7 +372,8 @@ int weir__log_roll(struct weir__log *log, struct weir_error *err)
 {
     struct weir__segment *seg = log->headed;
     struct weir__spare_order order = order_next(log);
-    bool rests = !seg && log->roll_bytes && weir__log_active(log)->hole_len, sealed = false;
+    bool rests = !seg && !log->must_roll && log->roll_bytes && weir__log_active(log)->hole_len;
+    bool sealed = false;
     int rc = reserve_place(log, err);
 
     if (rc != 0) {

@@ -229,14 +229,15 @@ void weir__spare_release(struct weir__log *log)
     }
 }
 
-/* What of the active segment is not needed while little is appended; 0: nothing that is worth it. */
+/* What of the active segment is not needed while little is appended; 0: nothing that is worth it.
+ * One that has to be left stays as it is: what is behind its end may be all that is left of it. */
 static uint64_t rest_of(const struct weir__log *log, uint64_t *out_at)
 {
     const struct weir__segment *seg = log->segments[log->segment_count - 1];
     uint64_t index = weir__index_stored_bytes(seg->index) + 2 * (uint64_t)WEIR__FS_BLOCK;
     uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes) - index;
 
-    if (log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING) return 0;
+    if (log->must_roll || (log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING)) return 0;
     *out_at = weir__round_up(log->tail.end - seg->h.base, WEIR__FS_BLOCK) + REST_BYTES;
     return *out_at + REST_BYTES < to ? to - *out_at : 0;
 }
@@ -264,6 +265,22 @@ void weir__spare_rest(struct weir__log *log)
     weir__log_give_lead(log);
 }
 
+/* A sealed segment without one may have been left for its damage: then it keeps all it has. */
+static bool has_index(struct weir__log *log, const struct weir__segment *seg)
+{
+    struct weir__index_source s = {.stamp = weir__segment_stamp(seg),
+                                   .end = weir__segment_limit(seg) - seg->h.base,
+                                   .partitions = seg->h.partitions};
+    char path[WEIR__LOG_PATH_BYTES];
+    uint64_t bytes;
+    int rc = weir__log_path(log->dir, seg->name, path, NULL);
+
+    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &s.file, NULL);
+    if (rc == 0) rc = weir__index_bytes(&s, &bytes, NULL);
+    weir__file_close(s.file);
+    return rc == 0;
+}
+
 /* The space of the active segment may have gone back, and of a sealed one it may not: the process
  * ended before it came to that. Where its index begins is not known here, only how long it can be.
  */
@@ -276,7 +293,8 @@ static void find_hole(struct weir__log *log, struct weir__segment *seg)
     if (!active) to -= weir__capacity_index_max(seg->h.partitions, weir__segment_stored(seg));
     if (seg->lost || at >= to || to > seg->h.capacity) return;
     if (active ? seg->disk_bytes >= seg->h.capacity
-               : seg->disk_bytes < seg->h.capacity || !weir__capacity_worth(log, seg, to - at))
+               : seg->disk_bytes < seg->h.capacity || !weir__capacity_worth(log, seg, to - at) ||
+                     !has_index(log, seg))
         return;
     seg->hole_at = at;
     seg->hole_len = to - at;
