@@ -170,8 +170,11 @@ static bool sensible(const struct weir__control *c)
         if (c->heads[i].next_sequence > WEIR__LOG_SEQUENCE_MAX || c->heads[i].last_time_ms < 0)
             return false;
     return c->first_segment > 0 && c->first_segment <= c->last_segment &&
-           c->watermark >= WEIR__LOG_ORIGIN && c->epoch < UINT32_MAX - WEIR__CONTROL_EPOCH_STEP &&
-           !bad_time(c->keep.keep_ms) && !bad_time(c->keep.off_ms) && !bad_time(c->keep.owed_ms) &&
+           c->last_segment <= WEIR__LOG_SEGMENT_NUMBER_MAX && c->watermark >= WEIR__LOG_ORIGIN &&
+           c->watermark <= WEIR__LOG_POSITION_MAX && c->active.base <= WEIR__LOG_POSITION_MAX &&
+           c->active.capacity <= WEIR__LOG_POSITION_MAX &&
+           c->epoch < UINT32_MAX - WEIR__CONTROL_EPOCH_STEP && !bad_time(c->keep.keep_ms) &&
+           !bad_time(c->keep.off_ms) && !bad_time(c->keep.owed_ms) &&
            (c->version == 1 || c->secret != 0);
 }
 

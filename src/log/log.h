@@ -34,6 +34,8 @@
 #define WEIR__LOG_BODY_PARTS_MAX 4
 #define WEIR__LOG_SEQUENCE_MAX                                                                     \
     (UINT64_C(1) << 62) /* stored bytes that claim more are not believed */
+#define WEIR__LOG_POSITION_MAX (UINT64_C(1) << 62)       /* the same */
+#define WEIR__LOG_SEGMENT_NUMBER_MAX (UINT64_C(1) << 62) /* the same */
 
 /* Test-only: each leaves out one thing that a promise rests on. A test that does not notice is
  * itself wrong. */

@@ -136,7 +136,8 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
     if (partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
         weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) ||
         out->keep.keep_ms < 0 || out->keep.off_ms < 0 || out->number == 0 ||
-        out->capacity != file_bytes || out->base < WEIR__LOG_ORIGIN ||
+        out->number > WEIR__LOG_SEGMENT_NUMBER_MAX || out->capacity != file_bytes ||
+        out->base < WEIR__LOG_ORIGIN || out->base > WEIR__LOG_POSITION_MAX ||
         out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base || out->time_ms < 0 ||
         out->heads_bytes < weir__segment_heads_bytes(partitions) ||
         out->heads_bytes > heads_bytes_max(version, partitions) ||
