@@ -170,29 +170,11 @@ static void keep_start(struct weir__segment *seg, const struct weir__head *heads
     seg->start_count = count;
 }
 
-static int heads_of(struct weir__log *, struct weir__segment *, uint32_t partitions,
-                    struct weir__head *out, struct weir_error *);
-
-static int work_out_heads(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
-                          struct weir__head *out, struct weir_error *err)
-{
-    struct weir__segment *behind = weir__log_segment_numbered(log, seg->h.number + 1);
-    int rc;
-
-    if (!behind) return weir__fail(err, WEIR_ENOTFOUND, "segment %s is gone", seg->name);
-    weir__log_pin(behind);
-    rc = heads_of(log, behind, partitions, out, err);
-    weir__log_unpin(log, behind);
-    if (rc == 0) rc = first_entries(log, seg, partitions, out, err);
-    if (rc == 0) keep_start(seg, out, partitions);
-    return rc;
-}
-
-static int heads_of(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
-                    struct weir__head *out, struct weir_error *err)
+/* WEIR_ECORRUPT: they have to be worked out. */
+static int known_heads(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
+                       struct weir__head *out, struct weir_error *err)
 {
     uint32_t known = seg->start_count < partitions ? seg->start_count : partitions;
-    int rc;
 
     if (seg == weir__log_active(log)) {
         memcpy(out, log->start_heads, partitions * sizeof *out);
@@ -204,8 +186,37 @@ static int heads_of(struct weir__log *log, struct weir__segment *seg, uint32_t p
         memcpy(out, seg->start, known * sizeof *out);
         return 0;
     }
-    rc = stored_heads(log, seg, partitions, out, err);
-    return rc == WEIR_ECORRUPT ? work_out_heads(log, seg, partitions, out, err) : rc;
+    return stored_heads(log, seg, partitions, out, err);
+}
+
+static int heads_in(struct weir__log *log, uint64_t number, uint32_t partitions, bool work_out,
+                    struct weir__head *out, struct weir_error *err)
+{
+    struct weir__segment *seg = weir__log_segment_numbered(log, number);
+    int rc;
+
+    if (!seg) return weir__fail(err, WEIR_ENOTFOUND, "segment %" PRIu64 " is gone", number);
+    weir__log_pin(seg);
+    if (!work_out)
+        rc = known_heads(log, seg, partitions, out, err);
+    else
+        rc = first_entries(log, seg, partitions, out, err);
+    if (rc == 0 && work_out && !seg->lost) keep_start(seg, out, partitions);
+    weir__log_unpin(log, seg);
+    return rc;
+}
+
+/* From the nearest segment behind whose heads are known, back to this one. There can be very many
+ * between them, when their files are gone. */
+static int heads_of(struct weir__log *log, struct weir__segment *seg, uint32_t partitions,
+                    struct weir__head *out, struct weir_error *err)
+{
+    uint64_t first = seg->h.number, number = first;
+    int rc = known_heads(log, seg, partitions, out, err);
+
+    while (rc == WEIR_ECORRUPT) rc = heads_in(log, ++number, partitions, false, out, err);
+    while (rc == 0 && number-- > first) rc = heads_in(log, number, partitions, true, out, err);
+    return rc;
 }
 
 int weir__log_heads_of(struct weir__log *log, struct weir__segment *seg, struct weir__head *out,
