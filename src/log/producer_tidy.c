@@ -182,7 +182,8 @@ static int take_before(struct weir__log *log, struct weir_error *err)
     for (uint64_t i = log->queue_commit; rc == 0 && i < end; i++) {
         const struct weir__log_pending *p = &log->queue[i & (log->queue_cap - 1)];
 
-        if (p->body_bytes == 0 || p->before.id == 0 || p->before.offset >= t->to) continue;
+        if (p->body_bytes == 0 || p->producer_id == 0) continue;
+        if (p->before.id == 0 || p->before.offset >= t->to) continue;
         add_record(log, &p->before);
         if (t->row_blocks < WEIR__PRODUCER_ROWS) continue;
         weir__mutex_unlock(&log->lock);
