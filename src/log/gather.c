@@ -133,6 +133,7 @@ static int add_segment(struct weir__recovery *r, uint64_t number, struct weir__f
     seg->lost = !f;
     seg->h.number = number;
     seg->h.version = WEIR__SEGMENT_VERSION;
+    seg->h.producers = WEIR__PRODUCERS_TURN_UNKNOWN;
     snprintf(seg->name, sizeof seg->name, "%s", f ? f->name : "(missing)");
     if (f) {
         f->taken = true;
@@ -207,7 +208,8 @@ static void drop_overlaps(struct weir__recovery *r)
                                 seg->h.number);
             found_named(r, seg->name)->taken = false;
             seg->h = (struct weir__segment_header){.number = seg->h.number,
-                                                   .version = WEIR__SEGMENT_VERSION};
+                                                   .version = WEIR__SEGMENT_VERSION,
+                                                   .producers = WEIR__PRODUCERS_TURN_UNKNOWN};
             snprintf(seg->name, sizeof seg->name, "(missing)");
             seg->lost = true;
             continue;
