@@ -218,9 +218,9 @@ static void drop_overlaps(struct weir__recovery *r)
     }
 }
 
-/* Where a lost segment lay: what is free between its neighbours. The last one's file may have been
- * of any size; no position in it may be given again. */
-static void place_lost(struct weir__recovery *r, size_t i)
+/* Where a lost segment lay: what is free between its neighbours, of which `behind` is the next that
+ * is not lost. The last one's file may have been of any size; no position in it may be given again. */
+static void place_lost(struct weir__recovery *r, size_t i, size_t behind)
 {
     struct weir__log *log = r->log;
     struct weir__segment *seg = log->segments[i];
@@ -229,11 +229,7 @@ static void place_lost(struct weir__recovery *r, size_t i)
     uint64_t end = before ? before->h.base + before->h.capacity : WEIR__LOG_ORIGIN;
 
     seg->h.base = end;
-    for (size_t k = i + 1; k < log->segment_count; k++) {
-        if (log->segments[k]->lost) continue;
-        seg->h.capacity = log->segments[k]->h.base - end;
-        break;
-    }
+    if (behind < log->segment_count) seg->h.capacity = log->segments[behind]->h.base - end;
     if (i + 1 == log->segment_count) {
         uint64_t most = end + 8 * log->o.segment_bytes_max;
 
@@ -249,13 +245,16 @@ static void place_lost(struct weir__recovery *r, size_t i)
 static void chain_segments(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
+    size_t behind = 0;
 
     for (size_t i = 0; i < log->segment_count; i++) {
         struct weir__segment *seg = log->segments[i];
         const struct weir__segment *next = i + 1 < log->segment_count ? log->segments[i + 1] : NULL;
 
         if (seg->lost) {
-            place_lost(r, i);
+            if (behind < i) behind = i;
+            while (behind < log->segment_count && log->segments[behind]->lost) behind++;
+            place_lost(r, i, behind);
             continue;
         }
         seg->end = seg->h.base + seg->h.capacity;
@@ -313,6 +312,18 @@ static void doubt_watermark(struct weir__recovery *r)
     r->unsure = true;
 }
 
+/* A segment that knows more partitions than the control file is newer than that. */
+static int size_to_row(struct weir__recovery *r)
+{
+    struct weir__log *log = r->log;
+    uint32_t partitions = log->partitions;
+
+    for (size_t i = 0; i < log->segment_count; i++)
+        if (!log->segments[i]->lost && log->segments[i]->h.partitions > partitions)
+            partitions = log->segments[i]->h.partitions;
+    return weir__log_size(log, partitions, r->err);
+}
+
 int weir__gather(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
@@ -326,6 +337,7 @@ int weir__gather(struct weir__recovery *r)
     drop_overlaps(r);
     rc = weir__adopt(r);
     if (rc == 0) rc = weir__adopt_beyond(r);
+    if (rc == 0) rc = size_to_row(r);
     if (rc != 0) return rc;
     chain_segments(r);
     date_segments(log);
