@@ -366,7 +366,8 @@ static int may_go(struct weir__recovery *r, struct weir__found *f, bool *out)
     return rc;
 }
 
-static int use_or_remove(struct weir__recovery *r, const struct weir__found *f, bool *out_removed)
+/* A process that was killed may not have come to sync the name of a spare. */
+static int use_or_remove(struct weir__recovery *r, const struct weir__found *f, bool *out_sync)
 {
     struct weir__log *log = r->log;
     char path[WEIR__LOG_PATH_BYTES];
@@ -377,18 +378,19 @@ static int use_or_remove(struct weir__recovery *r, const struct weir__found *f, 
         if (!log->spare) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
         log->spare->h.capacity = f->bytes;
         memcpy(log->spare->name, f->name, sizeof f->name);
+        *out_sync = true;
         return 0;
     }
     rc = weir__log_path(log->dir, f->name, path, r->err);
     if (rc == 0) rc = log->fs->ops->remove(log->fs, path, r->err);
-    *out_removed = rc == 0;
+    *out_sync = rc == 0;
     return rc;
 }
 
 /* What goes is gone for good before another file can get the number that it may bear. */
 int weir__gather_clear(struct weir__recovery *r)
 {
-    bool removed = false, one, go;
+    bool sync = false, one, go;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < r->found_count; i++) {
@@ -400,8 +402,8 @@ int weir__gather_clear(struct weir__recovery *r)
         if (rc != 0 || !go || r->tell) continue; /* who only looks removes nothing */
         one = false;
         rc = use_or_remove(r, &r->found[i], &one);
-        removed |= one;
+        sync |= one;
     }
-    if (rc != 0 || !removed) return rc;
+    if (rc != 0 || !sync) return rc;
     return weir__log_sync_names(r->log, r->err);
 }
