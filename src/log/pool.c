@@ -13,7 +13,8 @@ struct weir__log_pool {
     bool closing;
 
     struct weir__thread flushers[WEIR__LOG_POOL_FLUSHERS_MAX], keeper;
-    unsigned count, started, idle; /* flushers: at most, running, waiting for work */
+    unsigned count, started; /* flushers: at most, running, */
+    unsigned idle, called;   /* waiting for work, and of those, how many have some coming */
     struct weir__pool_job *first, **last;
 
     struct weir__pool_member **heap; /* the next one due is heap[0] */
@@ -69,6 +70,7 @@ static void *run_flusher(void *arg)
             p->idle++;
             weir__cond_wait(&p->work, &p->lock, INT64_MAX);
             p->idle--;
+            if (p->called) p->called--;
             continue;
         }
         p->first = job->next;
@@ -105,10 +107,12 @@ void weir__pool_put(struct weir__log_pool *p, struct weir__pool_job *job)
     assert(job->state == WEIR__JOB_IDLE);
     weir__mutex_lock(&p->lock);
     push(p, job);
-    if (p->idle > 0)
+    if (p->idle > p->called) {
+        p->called++;
         weir__cond_signal(&p->work);
-    else
+    } else {
         start_flusher(p, NULL);
+    }
     weir__mutex_unlock(&p->lock);
 }
 

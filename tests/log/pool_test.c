@@ -106,6 +106,84 @@ static void await(atomic_int *value, int least)
     assert_true(*value >= least);
 }
 
+/* ---- jobs ---- */
+
+#define MEETINGS 50
+#define MEETING_MS 5000
+
+/* A job that waits for another one to run as well. */
+struct meeting {
+    struct weir__mutex lock;
+    struct weir__pool_job job;
+    atomic_int *met;
+    atomic_bool done, alone;
+};
+
+static void run_meeting(void *owner)
+{
+    struct meeting *m = owner;
+    int64_t deadline_ns = weir__deadline_ns(MEETING_MS);
+
+    weir__mutex_lock(&m->lock);
+    m->job.state = WEIR__JOB_RUNNING;
+    ++*m->met;
+    while (*m->met < 2 && weir__mono_ns() < deadline_ns) sched_yield();
+    m->alone = *m->met < 2;
+    m->job.state = WEIR__JOB_IDLE;
+    m->done = true;
+    weir__mutex_unlock(&m->lock);
+}
+
+static void put_job(struct weir__log_pool *pool, struct meeting *m)
+{
+    weir__mutex_lock(&m->lock);
+    m->done = false;
+    weir__pool_put(pool, &m->job);
+    weir__mutex_unlock(&m->lock);
+}
+
+static void await_job(struct meeting *m)
+{
+    while (!m->done) sched_yield();
+    weir__mutex_lock(&m->lock); /* it has let go of it */
+    weir__mutex_unlock(&m->lock);
+}
+
+static void meet(struct weir__log_pool *pool)
+{
+    atomic_int met = 1;
+    struct meeting two[2];
+
+    for (int i = 0; i < 2; i++) {
+        two[i] =
+            (struct meeting){.job = {.state = WEIR__JOB_IDLE, .run = run_meeting}, .met = &met};
+        two[i].job.owner = &two[i];
+        weir__mutex_init(&two[i].lock);
+    }
+    put_job(pool, &two[0]);
+    await_job(&two[0]);
+    for (int i = 0; i < 100; i++) sched_yield(); /* its thread waits for work again, most times */
+    met = 0;
+    for (int i = 0; i < 2; i++) put_job(pool, &two[i]);
+    for (int i = 0; i < 2; i++) await_job(&two[i]);
+    assert_false(two[0].alone);
+    for (int i = 0; i < 2; i++) weir__mutex_fini(&two[i].lock);
+}
+
+/* Two jobs at once: one for the thread that waits for work, another thread for the other. */
+static void waiting_thread_counts_once(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < MEETINGS; i++) {
+        struct weir__log_pool *pool = NULL;
+
+        assert_int_equal(weir__log_pool_new(&pool, 2, &w->err), 0);
+        meet(pool);
+        weir__log_pool_free(pool);
+    }
+}
+
 static int threads_now(void)
 {
     FILE *f = fopen("/proc/self/status", "r");
@@ -286,6 +364,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_pool_goes_on_with_what_it_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_idle_log_is_left_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(waiting_thread_counts_once, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
