@@ -77,7 +77,9 @@ struct looking {
 
 bool weir__backup_is_segment(const char *name)
 {
-    return strspn(name, "0123456789") == 8 && strcmp(name + 8, ".seg") == 0;
+    uint64_t number;
+
+    return weir__segment_named(name, &number);
 }
 
 static int look_at_name(const char *name, void *user)

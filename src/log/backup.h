@@ -20,7 +20,7 @@ struct weir__backup_log {
     uint64_t hub_id;
 };
 
-/* NNNNNNNN.seg */
+/* NNNNNNNN.seg, or longer. */
 bool weir__backup_is_segment(const char *name);
 
 /* A segment by the name of its file; none is opened for later. When it has no readable header,

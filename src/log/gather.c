@@ -10,8 +10,6 @@
 #include "log/recover.h"
 
 #define SEGMENTS_MAX 1000000u
-#define NAME_DIGITS_MIN 8
-#define NAME_DIGITS_MAX 19
 #define TEXT_BYTES 256
 
 void weir__recovery_fini(struct weir__recovery *r)
@@ -40,18 +38,6 @@ void weir__recovery_tell(struct weir__recovery *r, enum weir__log_finding_kind k
 
 /* ---- files ---- */
 
-/* NNNNNNNN.seg, with more digits once there were so many files. */
-static bool segment_name(const char *name, uint64_t *out_number)
-{
-    uint64_t n = 0;
-    int i = 0;
-
-    for (; i < NAME_DIGITS_MAX && name[i] >= '0' && name[i] <= '9'; i++)
-        n = n * 10 + (uint64_t)(name[i] - '0');
-    *out_number = n;
-    return i >= NAME_DIGITS_MIN && strcmp(name + i, ".seg") == 0;
-}
-
 static struct weir__found *add_found(struct weir__recovery *r)
 {
     if (r->found_count == r->found_cap) {
@@ -77,7 +63,7 @@ static int see_file(const char *name, void *user)
     uint64_t number;
     int bad = 0, rc;
 
-    if (!segment_name(name, &number)) return 0;
+    if (!weir__segment_named(name, &number)) return 0;
     if (number >= log->next_name) log->next_name = number + 1;
     found = add_found(r);
     if (!found) return r->rc = weir__fail(r->err, WEIR_ENOMEM, "out of memory");

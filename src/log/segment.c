@@ -41,6 +41,19 @@
 
 #define SEGMENT_MAGIC 0x47455357u
 #define HEADER_BYTES WEIR__FS_BLOCK
+#define NAME_DIGITS_MIN 8
+#define NAME_DIGITS_MAX 19
+
+bool weir__segment_named(const char *name, uint64_t *out_number)
+{
+    uint64_t n = 0;
+    int i = 0;
+
+    for (; i < NAME_DIGITS_MAX && name[i] >= '0' && name[i] <= '9'; i++)
+        n = n * 10 + (uint64_t)(name[i] - '0');
+    *out_number = n;
+    return i >= NAME_DIGITS_MIN && strcmp(name + i, ".seg") == 0;
+}
 
 uint64_t weir__segment_front_bytes(uint32_t heads_bytes)
 {

@@ -52,6 +52,10 @@ struct weir__segment {
     bool removed;  /* no longer of the log: the last pin frees it */
 };
 
+/* Whether a file's name is that of a segment: NNNNNNNN.seg, with more digits once there were so many
+ * files. */
+bool weir__segment_named(const char *name, uint64_t *out_number);
+
 /* Bytes a header and its heads take at the front of a segment, rounded to blocks. The same again
  * is kept at the end, behind the index. */
 uint64_t weir__segment_front_bytes(uint32_t heads_bytes);

@@ -319,6 +319,16 @@ static void old_bytes_are_left_behind(void **state)
     place_fini(&p);
 }
 
+/* There can have been more files than eight digits count. */
+static void names_grow(void **state)
+{
+    (void)state;
+    assert_true(weir__backup_is_segment("00000001.seg"));
+    assert_true(weir__backup_is_segment("123456789.seg"));
+    assert_false(weir__backup_is_segment("1234567.seg"));
+    assert_false(weir__backup_is_segment("12345678.tab"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +340,7 @@ int main(void)
         cmocka_unit_test(expired_meanwhile),
         cmocka_unit_test(opened_meanwhile),
         cmocka_unit_test(old_bytes_are_left_behind),
+        cmocka_unit_test(names_grow),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
