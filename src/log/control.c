@@ -2,7 +2,7 @@
  * over the other: at any moment one is whole, and afterwards either can be lost.
  *
  *    0  u32  magic "WCTL"
- *    4  u32  CRC-32C of everything behind it in the copy
+ *    4  u32  CRC-32C of what follows, to where a copy of version 1 with so many partitions ends
  *    8  u32  format version, 2
  *   12  u32  partitions
  *   16  u64  hub id
@@ -21,7 +21,8 @@
  *  128  u64  log position of its first batch, 136 u64 the number in its name
  *  144  i64  of retention's clock: milliseconds the machine was off, 152 i64 more of them that the
  *            wall clock claims
- *  160       zeros
+ *  160  u32  CRC-32C of what lies behind the end of a copy of version 1; 0: nothing does
+ *  164       zeros
  *  192       per partition: u64 next sequence, u64 last offset, i64 last time: as at the watermark
  *
  * A copy takes a multiple of 4096 bytes; the second begins at COPY_AT, which leaves room for the
@@ -29,7 +30,9 @@
  * were lost with it.
  *
  * Version 1 had no secret, ended its fixed part at 80, and its second copy began where the first
- * ended. It is read; the first write goes where none of its copies can lie. */
+ * ended. It is read; the first write goes where none of its copies can lie. A weir that knows only
+ * version 1 looks at as many bytes as it would have written: it finds their checksum good, and
+ * refuses the version by its number. */
 #include "log/control.h"
 
 #include <assert.h>
@@ -43,6 +46,7 @@
 #define CONTROL_VERSION 2u
 #define FIXED_BYTES_1 80u
 #define FIXED_BYTES 192u
+#define REST_CRC_AT 160u
 #define COPY_AT (64u << 10) /* of the second copy */
 #define COPIES_MAX 3        /* places to look: first, second of version 2, second of version 1 */
 #define KEEP_MS_MAX (INT64_C(1) << 53) /* far from where adding to it overflows */
@@ -101,6 +105,19 @@ static_assert(FIXED_BYTES + WEIR__LOG_PARTITIONS_MAX * WEIR__HEAD_BYTES < COPY_A
                   2 * (FIXED_BYTES_1 + WEIR__LOG_PARTITIONS_MAX * WEIR__HEAD_BYTES) < COPY_AT,
               "both copies of version 1, and one of version 2, fit in front of the second");
 
+/* Of the bytes that a copy of version 1 would have, and of those behind them. */
+static uint32_t front_crc(const uint8_t *at, uint32_t partitions)
+{
+    return weir__crc32c(0, at + 8, copy_bytes(1, partitions) - 8);
+}
+
+static uint32_t rest_crc(const uint8_t *at, uint32_t partitions)
+{
+    size_t front = copy_bytes(1, partitions);
+
+    return weir__crc32c(0, at + front, copy_bytes(CONTROL_VERSION, partitions) - front);
+}
+
 static void encode(const struct weir__control *c, uint8_t *to, size_t len)
 {
     memset(to, 0, len);
@@ -126,7 +143,8 @@ static void encode(const struct weir__control *c, uint8_t *to, size_t len)
     weir__store64(to + 144, (uint64_t)c->keep.off_ms);
     weir__store64(to + 152, (uint64_t)c->keep.owed_ms);
     weir__heads_encode(c->heads, c->partitions, to + FIXED_BYTES);
-    weir__store32(to + 4, weir__crc32c(0, to + 8, len - 8));
+    weir__store32(to + REST_CRC_AT, rest_crc(to, c->partitions));
+    weir__store32(to + 4, front_crc(to, c->partitions));
 }
 
 /* ---- reading ---- */
@@ -147,14 +165,17 @@ static struct copy look(const uint8_t *at, size_t room)
                      .version = weir__load32(at + 8),
                      .generation = weir__load64(at + 24)};
     uint32_t partitions = weir__load32(at + 12);
-    size_t len;
 
     if (weir__load32(at) != CONTROL_MAGIC || partitions == 0 ||
-        partitions > WEIR__LOG_PARTITIONS_MAX)
+        partitions > WEIR__LOG_PARTITIONS_MAX || copy_bytes(CONTROL_VERSION, partitions) > room ||
+        weir__load32(at + 4) != front_crc(at, partitions))
         return c;
-    len = copy_bytes(c.version, partitions);
-    if (len > room || weir__load32(at + 4) != weir__crc32c(0, at + 8, len - 8)) return c;
-    c.state = c.version == 1 || c.version == CONTROL_VERSION ? COPY_GOOD : COPY_OTHER_VERSION;
+    if (c.version == 1)
+        c.state = COPY_GOOD;
+    else if (c.version != CONTROL_VERSION)
+        c.state = COPY_OTHER_VERSION;
+    else if (weir__load32(at + REST_CRC_AT) == rest_crc(at, partitions))
+        c.state = COPY_GOOD;
     return c;
 }
 
@@ -240,15 +261,23 @@ static struct copy second_of_version_1(const uint8_t *file)
     return (struct copy){0};
 }
 
-/* The newest good copy of those that were not tried yet. */
+/* The newest good copy of those that were not tried yet. Of two that are as new, the second of
+ * version 1 was written later: see unfinished. */
 static struct copy *newest(struct copy copies[COPIES_MAX])
 {
     struct copy *best = NULL;
 
     for (int i = 0; i < COPIES_MAX; i++)
-        if (copies[i].state == COPY_GOOD && (!best || copies[i].generation > best->generation))
+        if (copies[i].state == COPY_GOOD && (!best || copies[i].generation >= best->generation))
             best = &copies[i];
     return best;
+}
+
+/* Whether an upgrade ended after its first write. Nothing was appended then, and an older weir may
+ * have gone on with the copies of version 1, which is all that it sees. */
+static bool unfinished(const struct copy copies[COPIES_MAX])
+{
+    return copies[0].state == COPY_GOOD && copies[0].version == 1 && copies[1].state == COPY_GOOD;
 }
 
 static int choose(struct copy copies[COPIES_MAX], struct weir__control *c, int *out_bad_copies,
@@ -290,7 +319,9 @@ int weir__control_read(struct weir__file *f, struct weir__control *c, int *out_b
         copies[0] = look(file, COPY_AT);
         copies[1] = look(file + COPY_AT, COPY_AT);
         copies[2] = second_of_version_1(file);
+        if (unfinished(copies)) copies[1].state = COPY_BAD;
         rc = choose(copies, c, out_bad_copies, err);
+        if (rc == 0 && copies[2].at) c->stale_at = (uint64_t)(copies[2].at - file);
     }
     free(file);
     return rc;

@@ -2,9 +2,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
+#include "base/crc.h"
 #include "log/state.h"
 #include "support/dice.h"
 #include "support/format1.h"
@@ -12,16 +14,26 @@
 
 #define CONTROL WORKLOAD_DIR "/control"
 #define COPY_AT (64u << 10)
-#define OLD_COPY_AT 4096u
+#define OLD_COPY_AT 4096u /* with few partitions */
+#define OLD_FIXED 80u
+#define CONTROL_MAGIC 0x4c544357u
 #define THIRD WORKLOAD_DIR "/00000003.seg"
 
-static void make_old(struct workload *w, bool forging)
+static void make_old_of(struct workload *w, uint32_t partitions, bool forging)
 {
     workload_init(w, 5);
+    history_free(w->history);
+    w->history = history_new(partitions);
+    w->options.partitions = partitions;
     w->history->forging = forging;
     format1_write(w->disk, WORKLOAD_DIR, w->options.hub_id, w->clock.wall_ms - 100000, w->history);
     w->history->forging = false;
     w->created = true;
+}
+
+static void make_old(struct workload *w, bool forging)
+{
+    make_old_of(w, 5, forging);
 }
 
 static void open_log(struct workload *w)
@@ -92,6 +104,152 @@ static void old_log_is_upgraded(void **state)
     assert_int_equal(word_at(&w, THIRD, 8), 2);
     assert_int_equal(word_at(&w, WORKLOAD_DIR "/00000002.seg", 8), 1);
     assert_int_equal(weir__log_active(w.log)->h.number, 3);
+    finish(&w);
+}
+
+/* ---- an older weir on the same folder ---- */
+
+/* It reads as many bytes as it would have written, in both places: none may pass for its own, and one
+ * of them must name the version. */
+static void check_refusal(struct workload *w)
+{
+    size_t len = weir__round_up(OLD_FIXED + (uint64_t)w->history->partitions * WEIR__HEAD_BYTES,
+                                WEIR__FS_BLOCK);
+    uint8_t *copy = calloc(1, len);
+
+    assert_non_null(copy);
+    assert_int_equal(simfs_peek(w->disk, CONTROL, copy, len, 0), len);
+    assert_int_equal(weir__load32(copy), CONTROL_MAGIC);
+    assert_int_equal(weir__load32(copy + 4), weir__crc32c(0, copy + 8, len - 8));
+    assert_int_equal(weir__load32(copy + 8), 2);
+    assert_int_not_equal(word_at(w, CONTROL, len), CONTROL_MAGIC);
+    free(copy);
+}
+
+/* Also where a copy of version 2 is a block longer than one of version 1. */
+static void older_weir_finds_the_version(void **state)
+{
+    static const uint32_t partitions[] = {4, 162, 163, 165, 167, 168, 334, 1024};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof partitions / sizeof partitions[0]; i++) {
+        struct workload w;
+
+        make_old_of(&w, partitions[i], false);
+        open_log(&w);
+        check_refusal(&w);
+        put(&w, partitions[i] - 1);
+        assert_int_equal(workload_close(&w), 0);
+        check_refusal(&w);
+        open_log(&w);
+        history_check(w.history, w.log, true);
+        finish(&w);
+    }
+}
+
+/* Past the end of what a copy of version 1 would have, a bit is found to be wrong as well. */
+static void rest_of_a_copy_is_checked(void **state)
+{
+    struct workload w;
+    struct weir__control c = {0};
+    struct weir__file *f = NULL;
+    struct weir_error err = {0};
+    int bad = 0;
+
+    (void)state;
+    make_old_of(&w, 167, false);
+    open_log(&w);
+    assert_int_equal(workload_close(&w), 0);
+    simfs_flip(w.disk, CONTROL, 8 * (OLD_COPY_AT + 100));
+    assert_int_equal(w.options.fs->ops->open(w.options.fs, CONTROL, 0, &f, &err), 0);
+    assert_int_equal(weir__control_read(f, &c, &bad, &err), 0);
+    assert_int_equal(bad, 1);
+    weir__control_fini(&c);
+    weir__file_close(f);
+    finish(&w);
+}
+
+/* What the control file was, with the first write of an upgrade in it. */
+static void end_after_first_write(struct workload *w, uint8_t file[COPY_AT + WEIR__FS_BLOCK])
+{
+    memset(file, 0, COPY_AT + WEIR__FS_BLOCK);
+    simfs_peek(w->disk, CONTROL, file, 2 * OLD_COPY_AT, 0);
+    open_log(w);
+    simfs_peek(w->disk, CONTROL, file + COPY_AT, WEIR__FS_BLOCK, COPY_AT);
+    assert_int_equal(weir__load32(file + COPY_AT + 8), 2);
+}
+
+/* One more write of an older weir, which has begun another epoch: over the older of its copies. */
+static void go_on(uint8_t *file, uint64_t generation, uint32_t epoch)
+{
+    uint8_t *to = file + generation % 2 * OLD_COPY_AT;
+
+    memcpy(to, file + (generation + 1) % 2 * OLD_COPY_AT, OLD_COPY_AT);
+    weir__store64(to + 24, generation);
+    weir__store64(to + 56, weir__load64(to + 48)); /* it begins at the watermark */
+    weir__store32(to + 64, epoch);
+    weir__store32(to + 4, weir__crc32c(0, to + 8, OLD_COPY_AT - 8));
+}
+
+static void expect_old(struct workload *w, const uint8_t *file, uint64_t generation, uint32_t epoch)
+{
+    struct weir__control c = {0};
+    struct weir__file *f = NULL;
+    struct weir_error err = {0};
+    int bad = 0;
+
+    simfs_put(w->disk, CONTROL, file, COPY_AT + WEIR__FS_BLOCK);
+    assert_int_equal(w->options.fs->ops->open(w->options.fs, CONTROL, 0, &f, &err), 0);
+    assert_int_equal(weir__control_read(f, &c, &bad, &err), 0);
+    assert_int_equal(c.version, 1);
+    assert_int_equal(c.generation, generation);
+    assert_int_equal(c.epoch, epoch);
+    assert_int_equal(c.stale_at, OLD_COPY_AT);
+    weir__control_fini(&c);
+    weir__file_close(f);
+}
+
+/* An upgrade that ended after its first write has not happened: the older weir goes on with its own
+ * copies, and what it wrote counts, however it ended. */
+static void unfinished_upgrade_has_not_happened(void **state)
+{
+    static uint8_t file[COPY_AT + WEIR__FS_BLOCK];
+    struct workload w, again;
+
+    (void)state;
+    make_old(&w, false);
+    make_old(&again, false);
+    end_after_first_write(&w, file);
+    expect_old(&again, file, 5, 3);
+    go_on(file, 6, 4); /* it was opened, and killed */
+    expect_old(&again, file, 6, 4);
+    go_on(file, 7, 4); /* closed: as new as what the upgrade wrote */
+    expect_old(&again, file, 7, 4);
+    memset(file, 0xee, 100); /* and killed in its next write */
+    expect_old(&again, file, 7, 4);
+    open_log(&again);
+    history_check(again.history, again.log, true);
+    assert_int_equal(word_at(&again, CONTROL, OLD_COPY_AT), 0);
+    finish(&again);
+    finish(&w);
+}
+
+/* Whichever write an upgrade ended in, the second copy of version 1 goes in the end: it would pass
+ * for the log's state if both others went bad. */
+static void old_copy_is_erased_late(void **state)
+{
+    uint8_t old[2 * OLD_COPY_AT];
+    struct workload w;
+
+    (void)state;
+    make_old(&w, false);
+    simfs_peek(w.disk, CONTROL, old, sizeof old, 0);
+    open_log(&w);
+    assert_int_equal(workload_close(&w), 0);
+    simfs_poke(w.disk, CONTROL, old + OLD_COPY_AT, OLD_COPY_AT, OLD_COPY_AT);
+    open_log(&w);
+    assert_int_equal(word_at(&w, CONTROL, 8), 2);
+    assert_int_equal(word_at(&w, CONTROL, OLD_COPY_AT), 0);
     finish(&w);
 }
 
@@ -181,6 +339,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(old_log_is_whole),
         cmocka_unit_test(old_log_is_upgraded),
+        cmocka_unit_test(older_weir_finds_the_version),
+        cmocka_unit_test(rest_of_a_copy_is_checked),
+        cmocka_unit_test(unfinished_upgrade_has_not_happened),
+        cmocka_unit_test(old_copy_is_erased_late),
         cmocka_unit_test(upgrade_survives_losses_of_power),
         cmocka_unit_test(forged_claims_are_not_believed),
     };
