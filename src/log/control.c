@@ -43,7 +43,7 @@
 #include "log/log.h"
 
 #define CONTROL_MAGIC 0x4c544357u
-#define CONTROL_VERSION 2u
+#define CONTROL_VERSION WEIR__LOG_FORMAT
 #define FIXED_BYTES_1 80u
 #define FIXED_BYTES 192u
 #define REST_CRC_AT 160u
@@ -330,15 +330,18 @@ int weir__control_read(struct weir__file *f, struct weir__control *c, int *out_b
 /* ---- writing ---- */
 
 /* The second copy of version 1, which could pass for the state of the log once both newer copies
- * have gone bad. */
-static int erase_stale(struct weir__file *f, struct weir__control *c, struct weir_error *err)
+ * have gone bad. Not before the first place has a copy of version 2 on disk: until then it may be
+ * the newest that counts. So it goes with a write to the second place that is not the first of all.
+ * Where the longer copy in the first place lies over it, it is gone. */
+static int erase_stale(struct weir__file *f, struct weir__control *c, size_t len,
+                       struct weir_error *err)
 {
     static const uint8_t zeros[WEIR__FS_BLOCK];
     struct weir__bytes part = weir__bytes_of(zeros, sizeof zeros);
-    int rc;
+    int rc = 0;
 
-    if (c->stale_at == 0 || c->version == 1) return 0;
-    rc = f->ops->write(f, &part, 1, c->stale_at, err);
+    if (c->stale_at == 0 || c->version == 1 || c->generation % 2 == 0) return 0;
+    if (c->stale_at >= len) rc = f->ops->write(f, &part, 1, c->stale_at, err);
     if (rc == 0) c->stale_at = 0;
     return rc;
 }
@@ -358,7 +361,7 @@ int weir__control_write(struct weir__file *f, struct weir__control *c, bool sync
     if (c->version == 1) c->generation |= 1; /* away from both copies of version 1 */
     encode(c, copy, len);
     part = weir__bytes_of(copy, len);
-    rc = erase_stale(f, c, err);
+    rc = erase_stale(f, c, len, err);
     if (rc == 0) rc = f->ops->write(f, &part, 1, (c->generation % 2) * COPY_AT, err);
     if (rc == 0 && sync) rc = f->ops->sync(f, err);
     if (rc == 0)

@@ -29,6 +29,7 @@
 #include "log/fs.h"
 
 #define WEIR__LOG_ORIGIN 1000000000000000u /* 10^15: always 16 digits, far below 2^53 */
+#define WEIR__LOG_FORMAT 2u /* the format version that is written; those before it are read */
 #define WEIR__LOG_PARTITIONS_MAX 1024u
 #define WEIR__LOG_BATCH_BYTES_MAX (20u << 20) /* of a body; the default limit is 1 MiB + 64 KiB */
 #define WEIR__LOG_BODY_PARTS_MAX 4

@@ -193,6 +193,7 @@ static void put_segment(struct writer *w, uint64_t number, uint64_t base, int ba
     weir__index_free(w->index);
 }
 
+/* The older copy is of an earlier opening, and of the first segment: it cannot stand in. */
 static void put_control(const struct writer *w)
 {
     size_t len = round_up(80 + (uint64_t)w->h->partitions * HEAD, BLOCK);
@@ -202,6 +203,7 @@ static void put_control(const struct writer *w)
     if (!file) abort();
     for (uint64_t generation = 4; generation < 6; generation++) {
         uint8_t *at = file + generation % 2 * len;
+        bool newest = generation == 5;
 
         weir__store32(at, 0x4c544357u);
         weir__store32(at + 8, 1);
@@ -209,12 +211,12 @@ static void put_control(const struct writer *w)
         weir__store64(at + 16, w->hub_id);
         weir__store64(at + 24, generation);
         weir__store64(at + 32, 1);
-        weir__store64(at + 40, 2);
-        weir__store64(at + 48, w->position);
+        weir__store64(at + 40, newest ? 2 : 1);
+        weir__store64(at + 48, newest ? w->position : WEIR__LOG_ORIGIN);
         weir__store64(at + 56, WEIR__LOG_ORIGIN);
-        weir__store32(at + 64, EPOCH);
+        weir__store32(at + 64, newest ? EPOCH : EPOCH - 1);
         weir__store64(at + 72, (uint64_t)w->now_ms);
-        put_heads(w, at + 80);
+        if (newest) put_heads(w, at + 80);
         weir__store32(at + 4, weir__crc32c(0, at + 8, len - 8));
     }
     snprintf(path, sizeof path, "%s/control", w->dir);
