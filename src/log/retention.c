@@ -46,6 +46,22 @@ static void read_first(struct weir__log *log, struct weir__segment *seg)
     weir__file_close(f);
 }
 
+/* The oldest segment from this one on that holds anything. A large first batch leaves a small segment
+ * empty. The count of segments: none does. */
+static size_t first_holding(const struct weir__log *log, size_t from)
+{
+    while (from < log->segment_count && weir__segment_stored(log->segments[from]) == 0) from++;
+    return from;
+}
+
+/* So that it can be told since when events are kept. The active one's is known. */
+static void read_oldest(struct weir__log *log, size_t from)
+{
+    size_t i = first_holding(log, from);
+
+    if (i + 1 < log->segment_count && !log->segments[i]->lost) read_first(log, log->segments[i]);
+}
+
 /* What lies in front of a segment cannot be younger than what lies behind it. Those of version 1
  * tell an enqueued time instead, which a wrong clock may have given them; lost ones tell nothing. */
 static void date_segments(struct weir__log *log)
@@ -71,7 +87,7 @@ void weir__retention_start(struct weir__log *log)
     weir__spare_find_holes(log);
     weir__log_active(log)->first_ms = log->active_since_ms;
     log->active_since = weir__log_active(log)->h.keep;
-    if (log->segment_count > 1 && !log->segments[0]->lost) read_first(log, log->segments[0]);
+    read_oldest(log, 0);
 }
 
 void weir__retention_tick(struct weir__log *log)
@@ -156,12 +172,12 @@ bool weir__retention_due(const struct weir__log *log)
     return too_many(log);
 }
 
-/* How long until the oldest segment can go by age alone; -1: it will not. */
-static int64_t expiry_ms(const struct weir__log *log)
+/* How long until this segment and those in front of it can go by age alone; -1: they will not. */
+static int64_t expiry_ms(const struct weir__log *log, size_t i)
 {
     if (log->o.retain_ms <= 0) return -1;
-    if (log->segment_count > 1)
-        return weir__retention_clock_until(&log->keep, &log->segments[1]->h.keep,
+    if (i + 1 < log->segment_count)
+        return weir__retention_clock_until(&log->keep, &log->segments[i + 1]->h.keep,
                                            log->o.retain_ms + 1);
     if (log->active_since_ms == 0) return -1;
     return weir__retention_clock_until(&log->keep, &log->active_since,
@@ -173,7 +189,7 @@ int64_t weir__retention_wait_ms(struct weir__log *log)
     int64_t wait_ms = INT64_MAX, other_ms;
 
     weir__retention_tick(log);
-    other_ms = expiry_ms(log);
+    other_ms = expiry_ms(log, 0);
     if (weir__retention_roll_due(log) || weir__retention_due(log)) return 0;
     if (log->o.retain_ms > 0 && log->active_since_ms != 0)
         wait_ms = weir__retention_clock_until(&log->keep, &log->active_since, roll_age_ms(log));
@@ -191,24 +207,31 @@ void weir__log_set_retention(struct weir__log *log, int64_t retain_ms, uint64_t 
 
 /* ---- telling ---- */
 
+/* An empty segment that goes takes no event with it: what goes next is what the oldest that holds
+ * something has. */
+static void tell_oldest(const struct weir__log *log, struct weir__log_stats *out)
+{
+    size_t i = first_holding(log, 0);
+    const struct weir__segment *oldest = i < log->segment_count ? log->segments[i] : NULL;
+
+    out->next_expiry_ms = -1;
+    if (!oldest) return;
+    out->begin_time_ms = oldest->first_ms ? oldest->first_ms : oldest->h.time_ms;
+    out->next_expiry_ms = i == 0 && weir__retention_due(log) ? 0 : expiry_ms(log, i);
+    if (out->next_expiry_ms >= 0 || log->o.retain_bytes)
+        out->next_expiry_bytes = weir__segment_stored(oldest);
+}
+
 void weir__retention_stats(struct weir__log *log, struct weir__log_stats *out)
 {
-    const struct weir__segment *oldest = NULL;
-
     weir__retention_tick(log);
     if (log->spare) out->disk_bytes = log->spare->h.capacity;
     for (size_t i = 0; i < log->segment_count; i++) {
-        const struct weir__segment *seg = log->segments[i];
-
-        if (!oldest && weir__segment_stored(seg) > 0) oldest = seg;
-        out->stored_bytes += weir__segment_stored(seg);
-        out->disk_bytes += seg->disk_bytes;
+        out->stored_bytes += weir__segment_stored(log->segments[i]);
+        out->disk_bytes += log->segments[i]->disk_bytes;
     }
     out->disk_bytes_max = weir__log_disk_max(log);
-    if (oldest) out->begin_time_ms = oldest->first_ms ? oldest->first_ms : oldest->h.time_ms;
-    out->next_expiry_ms = weir__retention_due(log) ? 0 : expiry_ms(log);
-    if (out->next_expiry_ms >= 0 || log->o.retain_bytes)
-        out->next_expiry_bytes = weir__segment_stored(log->segments[0]);
+    tell_oldest(log, out);
 }
 
 /* ---- letting go ---- */
@@ -236,7 +259,7 @@ static int forget_oldest(struct weir__log *log, struct weir__head *begin, struct
     rc = weir__log_heads_of(log, next, begin, err); /* where the partitions will begin */
     weir__mutex_unlock(&log->lock);
     if (rc == 0) {
-        if (!next->lost && !next->headless) read_first(log, next);
+        read_oldest(log, 1);
         log->control.first_segment = next->h.number;
         rc = weir__log_write_control(log, err);
         if (rc != 0) log->control.first_segment = log->segments[0]->h.number;

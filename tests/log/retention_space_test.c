@@ -428,6 +428,31 @@ static void stats_tell_what_is_kept(void **state)
     assert_int_equal(count_segments(w), 2);
 }
 
+/* A first batch that is larger than the first segment leaves that one empty. */
+static void stats_pass_over_empty_segments(void **state)
+{
+    struct workload *w = *state;
+    struct weir__log_stats s;
+    int64_t begun_ms;
+
+    w->options.retain_ms = 8 * DAY_MS;
+    start(w);
+    begun_ms = w->clock.wall_ms;
+    put(w, 100u << 10);
+    simclock_pass(&w->clock, DAY_MS);
+    step(w);
+    put(w, 100);
+    for (int opened = 0; opened < 2; opened++) {
+        s = stats_of(w);
+        assert_int_equal(s.segments, 3);
+        assert_int_equal(s.begin_time_ms, begun_ms);
+        assert_int_equal(s.next_expiry_bytes, weir__batch_bytes(100u << 10));
+        assert_int_equal(s.next_expiry_ms, 8 * DAY_MS + 1);
+        workload_close(w);
+        start(w);
+    }
+}
+
 int main(void)
 {
 #define ON_SIM(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -443,6 +468,7 @@ int main(void)
         ON_SIM(a_roll_onto_a_spare_needs_no_descriptor),
         ON_SIM(an_expiry_without_a_descriptor_waits),
         ON_SIM(stats_tell_what_is_kept),
+        ON_SIM(stats_pass_over_empty_segments),
     };
 
     return cmocka_run_group_tests_name("retention_space", tests, NULL, NULL);
