@@ -237,7 +237,7 @@ static uint64_t rest_of(const struct weir__log *log, uint64_t *out_at)
     uint64_t index = weir__index_stored_bytes(seg->index) + 2 * (uint64_t)WEIR__FS_BLOCK;
     uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes) - index;
 
-    if (log->must_roll || (log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING)) return 0;
+    if (!seg->file || log->must_roll || (log->o.sabotage & WEIR__LOG_SIZE_BY_DOUBLING)) return 0;
     *out_at = weir__round_up(log->tail.end - seg->h.base, WEIR__FS_BLOCK) + REST_BYTES;
     return *out_at + REST_BYTES < to ? to - *out_at : 0;
 }

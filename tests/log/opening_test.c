@@ -262,6 +262,25 @@ static void lost_active_segment_is_left(void **state)
     history_check(w->history, w->log, true);
 }
 
+/* Upkeep has nothing to do with it, however long nobody appends. */
+static void lost_active_segment_rests(void **state)
+{
+    struct workload *w = *state;
+    struct weir_error err = {0};
+
+    open_log(w);
+    fill_segments(w, 3);
+    put(w, 1, 100);
+    assert_int_equal(workload_close(w), 0);
+    lose_file(w, "00000003.seg");
+    w->history->may_damage = true;
+    open_log(w);
+    simclock_pass(&w->clock, 60000);
+    if (weir__log_step(w->log, &err) != 0) fail_msg("%s", err.text);
+    put(w, 1, 100);
+    history_check(w->history, w->log, true);
+}
+
 /* While it is open: what is asked for then is damage, not an error for ever. */
 static void file_that_goes_while_open(void **state)
 {
@@ -437,6 +456,7 @@ int main(void)
         CASE(old_log_on_a_full_disk),
         CASE(lost_segment_is_one_range),
         CASE(lost_active_segment_is_left),
+        CASE(lost_active_segment_rests),
         CASE(file_that_goes_while_open),
         CASE(lost_control_is_made_again),
         CASE(nothing_to_go_by),
