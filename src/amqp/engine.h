@@ -269,7 +269,8 @@ int weir__amqp_accept(struct weir__amqp_link *, const struct weir__amqp_terms *,
                       struct weir_error *);
 
 /* Answers with an attach without source and target, or, when echoed, with the peer's, and a detach
- * with this error behind it. ATTACH must be the current event. */
+ * with this error behind it. ATTACH must be the current event. When the answer cannot be written the
+ * connection ends, for the peer would wait for it. */
 int weir__amqp_refuse(struct weir__amqp_link *, const struct weir__amqp_error *, bool echoed,
                       struct weir_error *);
 

@@ -253,12 +253,17 @@ int weir__amqp_refuse(struct weir__amqp_link *l, const struct weir__amqp_error *
 {
     const struct weir__amqp_composite *f = &l->s->e->fields;
     struct weir__amqp_terms echo = {.source = f->attach.source, .target = f->attach.target};
+    struct weir_error why;
     int rc;
 
     if (!weir__amqp_link_usable(l)) return weir__fail(err, WEIR_ECLOSED, "refuse");
     assert(l->s->e->attaching == l && !l->sent_attach);
-    rc = write_attach(l, echoed ? &echo : NULL, err);
-    if (rc == 0) write_detach(l, true, error);
+    rc = write_attach(l, echoed ? &echo : NULL, &why);
+    if (rc == 0)
+        write_detach(l, true, error);
+    else
+        weir__amqp_fail(l->s->e, WEIR__AMQP_COND_INTERNAL, "%s", why.text);
+    if (rc != 0 && err) *err = why;
     return rc;
 }
 

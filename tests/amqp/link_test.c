@@ -237,6 +237,41 @@ static void all_ends_when_the_road_is_lost(void **state)
     peer_fini(&p);
 }
 
+static void refuse_in_vain(struct side *s, const struct weir__amqp_event *ev)
+{
+    (void)s;
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH)
+        assert_int_not_equal(weir__amqp_refuse(ev->link, &stolen, false, NULL), 0);
+}
+
+/* Here because the name alone fills the peer's frame, elsewhere because memory has run out: the peer
+ * is not left waiting for an answer that never comes. */
+static void a_refusal_that_cannot_be_written_closes(void **state)
+{
+    static char name[WEIR__AMQP_NAME_MAX + 1], attach[3 * WEIR__AMQP_NAME_MAX];
+    struct weir__amqp_composite c;
+
+    (void)state;
+    memset(name, 'n', WEIR__AMQP_NAME_MAX);
+    snprintf(attach, sizeof attach,
+             "00 53 12 d0 %08x 00000007 b1 %08x '%s' 43 42 40 40 00 53 28 45 00 53 29 45",
+             4 + 5 + WEIR__AMQP_NAME_MAX + 12, WEIR__AMQP_NAME_MAX, name);
+    peer_init(&p, &(struct weir__amqp_options){0}, &(struct manners){0});
+    weir__amqp_trust(p.side.e);
+    p.side.on = refuse_in_vain;
+    peer_say_raw(&p, "'AMQP' 00 01 00 00");
+    peer_say(&p, 0, "10: a1 01 'p' 40 70 00000200");
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_hear_header(&p, 0);
+    peer_hear(&p, WEIR__AMQP_OPEN);
+    peer_hear(&p, WEIR__AMQP_BEGIN);
+    peer_say(&p, 0, attach);
+    c = peer_hear(&p, WEIR__AMQP_CLOSE);
+    assert_condition(&c.close.error, WEIR__AMQP_COND_INTERNAL);
+    assert_true(weir__amqp_closed(p.side.e));
+    peer_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +280,7 @@ int main(void)
         cmocka_unit_test(the_peers_detach_is_answered),
         cmocka_unit_test(an_attach_may_be_taken_back),
         cmocka_unit_test(a_refusal_may_come_late),
+        cmocka_unit_test(a_refusal_that_cannot_be_written_closes),
         cmocka_unit_test(channels_and_handles_need_not_agree),
         cmocka_unit_test(a_name_has_its_longest),
         cmocka_unit_test(all_ends_when_the_road_is_lost),
