@@ -16,6 +16,8 @@
 #define TAKE_BYTES ((size_t)128 << 10)
 #define TAKES_PER_PUMP 8 /* then others have their turn */
 #define METRICS_BYTES 320
+#define NO_ROOM 1   /* in the output: whatever is sent makes some */
+#define NO_EVENTS 2 /* for now: the log tells of the next ones */
 #define FILTER_SELECTOR "apache.org:selector-filter:string"
 #define CAPABILITY_METRICS "com.microsoft:enable-receiver-runtime-metric"
 #define PROPERTY_EPOCH "com.microsoft:epoch"
@@ -89,7 +91,7 @@ static void detach(struct receiver *r, const struct weir__refusal *why)
     weir__amqp_detach(r->duty.link, &error);
 }
 
-/* One event into the output. WEIR_EBUSY: there is no room. */
+/* One event into the output, or NO_ROOM. */
 static int send_event(struct receiver *r, const struct weir__event *e, struct weir__bytes metrics,
                       struct weir_error *err)
 {
@@ -105,7 +107,7 @@ static int send_event(struct receiver *r, const struct weir__event *e, struct we
     stamp->delivery_annotations = metrics;
     bound = weir__amqp_compose_bound(e->message.len, stamp);
     to = weir__amqp_deliver(r->duty.link, bound);
-    if (!to) return WEIR_EBUSY;
+    if (!to) return NO_ROOM;
     rc = weir__amqp_compose(e->message, stamp, to, bound, &bytes, err);
     if (rc == 0) weir__amqp_delivered(r->duty.link, bytes, 0, r->settled);
     return rc;
@@ -141,7 +143,7 @@ static int send_taken(struct receiver *r, struct weir_error *err)
     return rc;
 }
 
-/* The next events, at most as many as there is credit for. WEIR_EBUSY: there are none. */
+/* The next events, at most as many as there is credit for, or NO_EVENTS. */
 static int take_events(struct receiver *r, uint32_t credit, struct weir_error *err)
 {
     int rc;
@@ -153,7 +155,7 @@ static int take_events(struct receiver *r, uint32_t credit, struct weir_error *e
                                      .events = r->events};
     rc = weir__receiver_next(r->in, &r->take, err);
     if (rc != 0) r->take.count = 0;
-    return rc == 0 && r->take.count == 0 ? WEIR_EBUSY : rc;
+    return rc == 0 && r->take.count == 0 ? NO_EVENTS : rc;
 }
 
 /* Damaged events cannot be served: the reader is told by the gap, the operator by the log. */
@@ -170,7 +172,8 @@ static int pass_damage(struct receiver *r, const struct weir_error *err)
     return 0;
 }
 
-/* 0: all that was there is sent, or all that there was credit for. */
+/* 0: all that was there is sent, or all that there was credit for. Or NO_ROOM. WEIR_EBUSY and others:
+ * what is there cannot be read now, and nobody would tell when it can. */
 static int send_some(struct receiver *r, struct weir_error *err)
 {
     int rc = 0;
@@ -184,7 +187,7 @@ static int send_some(struct receiver *r, struct weir_error *err)
             weir__amqp_drained(r->duty.link);
         if (rc != 0 || credit == 0) return rc;
         rc = take_events(r, credit, err);
-        if (rc == WEIR_EBUSY) {
+        if (rc == NO_EVENTS) {
             if (weir__amqp_link_drain(r->duty.link)) weir__amqp_drained(r->duty.link);
             return 0;
         }
@@ -203,9 +206,9 @@ static void pump(struct weir__duty *duty)
     if (r->over) return;
     rc = weir__receiver_over(r->in, &why.why); /* is told whether or not there is credit */
     if (rc == 0) rc = send_some(r, &why.why);
-    if (rc != 0 && rc != WEIR_EBUSY)
+    if (rc < 0)
         detach(r, &why);
-    else if (rc == WEIR_EBUSY ||
+    else if (rc == NO_ROOM ||
              (weir__amqp_link_credit(duty->link) > 0 && weir__amqp_sendable(duty->link) == 0))
         duty->connection->starved = true;
 }

@@ -33,3 +33,29 @@ silent 'Too many open files' err
 stop
 expect 0 "$WEIR" inspect data
 said 'no damage'
+
+# ---- a receiver of old events meets no descriptor for their file: it goes on when there is one ----
+"$WEIR" hub create old --data data --partitions 1 --retention-bytes 64M >out
+head -c 48000000 /dev/zero | tr '\0' x | fold -w 60000 | "$WEIR" send old --data data >sent
+start --json --data data $free
+mkfifo slow
+"$WEIR" tail old --until-end --connect "$(field connection_string)" >slow 2>tail_err &
+tail=$!
+exec 8<slow
+read -r -n 1 <&8 # the rest waits: what the client, the server and the sockets hold is not all of it
+limit=$(prlimit --pid $server --nofile --output SOFT --noheadings)
+prlimit --pid $server --nofile=3:
+cat <&8 >lines &
+lines=$!
+size=-1
+until [ "$(wc -c <lines)" = $size ]; do # it comes as far as it can
+    size=$(wc -c <lines)
+    sleep 0.5
+done
+[ "$size" -lt 48000000 ] || fail "no descriptor was missed"
+prlimit --pid $server "--nofile=$limit:"
+for _ in $(seq 600); do kill -0 $tail 2>/dev/null || break; sleep 0.05; done
+kill $tail 2>/dev/null && fail "the receiver stands still behind $(wc -c <lines) bytes"
+wait $lines
+[ "$(wc -l <lines)" = 800 ] || fail "$(wc -l <lines) of 800 lines"
+stop
