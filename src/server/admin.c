@@ -202,7 +202,18 @@ static int agree_hub(struct weir__namespace *ns, const char *name, const struct 
     return rc;
 }
 
-/* Its log is opened here, so that the first client does not have to wait for that on a loop. */
+/* Opens the log of a hub that was made just now, so that the first client does not have to wait for
+ * that on a loop. When threads, memory or descriptors have run out the hub is there all the same, and
+ * the first client opens it. */
+static int open_made(struct weir__namespace *ns, const char *name, struct weir_error *err)
+{
+    struct weir__hub *hub;
+    int rc = weir__namespace_use(ns, name, &hub, err);
+
+    if (rc == 0) weir__hub_release(hub);
+    return weir_error_class(rc) == WEIR_CLASS_RETRY ? 0 : rc;
+}
+
 static int create_hub(struct weir__namespace *ns, const char *name, const struct weir__order *o,
                       struct weir_error *err)
 {
@@ -215,7 +226,6 @@ static int create_hub(struct weir__namespace *ns, const char *name, const struct
         .groups = groups,
         .group_count = o->group_count,
     };
-    struct weir__hub *hub;
     int rc;
 
     if (!groups) return weir__fail(err, WEIR_ENOMEM, "out of memory for a request");
@@ -225,9 +235,7 @@ static int create_hub(struct weir__namespace *ns, const char *name, const struct
     for (uint32_t i = 0; i < o->group_count; i++) groups[i] = o->groups[i].name;
     rc = weir__namespace_hub_create(ns, &config, err);
     free(groups);
-    if (rc == 0) rc = weir__namespace_use(ns, name, &hub, err);
-    if (rc == 0) weir__hub_release(hub);
-    return rc;
+    return rc == 0 ? open_made(ns, name, err) : rc;
 }
 
 /* "adopt" goes alone. */
