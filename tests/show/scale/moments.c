@@ -310,7 +310,7 @@ static void try_first(char *hubs)
 static void wait_resumed(void)
 {
     int64_t began_ms = now_ms();
-    uint32_t from[LANES_MAX];
+    uint32_t from[LANES_MAX] = {0};
     unsigned left = lane_count;
 
     for (unsigned i = 0; i < lane_count; i++) from[i] = lanes[i]->next;
