@@ -5,7 +5,7 @@
 
 void weir__catalog_init(struct weir__catalog *c)
 {
-    *c = (struct weir__catalog){.next_hub_id = 1};
+    *c = (struct weir__catalog){.version = WEIR__CATALOG_VERSION, .next_hub_id = 1};
 }
 
 static void free_hub(struct weir__catalog_hub *h)
@@ -69,7 +69,8 @@ int weir__catalog_copy(struct weir__catalog *out, const struct weir__catalog *fr
         free(removed);
         return rc;
     }
-    *out = (struct weir__catalog){.generation = from->generation,
+    *out = (struct weir__catalog){.version = from->version,
+                                  .generation = from->generation,
                                   .next_hub_id = from->next_hub_id,
                                   .rules = rules,
                                   .rule_count = from->rule_count,

@@ -47,6 +47,7 @@ struct weir__catalog_hub {
 };
 
 struct weir__catalog {
+    uint32_t version; /* of the copy that was read; what is saved has the newest */
     uint64_t generation;
     uint64_t next_hub_id;
     struct weir__rule *rules; /* of the namespace */
@@ -57,7 +58,7 @@ struct weir__catalog {
     uint32_t removed_count;
 };
 
-/* An empty catalogue is all zeros but for next_hub_id, which begins at 1. */
+/* An empty catalogue is all zeros but for its version and next_hub_id, which begins at 1. */
 void weir__catalog_init(struct weir__catalog *);
 void weir__catalog_fini(struct weir__catalog *);
 int weir__catalog_copy(struct weir__catalog *out, const struct weir__catalog *,

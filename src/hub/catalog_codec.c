@@ -308,9 +308,10 @@ int weir__catalog_decode(struct weir__catalog *out, struct weir__bytes file, str
     if (in.rc != 0) return in.rc;
     in.start = in.at = body.at;
     in.end = body.at + body.len;
+    out->version = weir__load32(file.at + 8);
     out->generation = weir__load64(file.at + 16);
     out->next_hub_id = get_int(&in, 8);
-    if (weir__load32(file.at + 8) >= VERSION_REMOVED) get_removed(&in, out);
+    if (out->version >= VERSION_REMOVED) get_removed(&in, out);
     get_rules(&in, &out->rules, &out->rule_count);
     hubs = get_count(&in, 4, WEIR__CATALOG_HUBS_MAX, HUB_BYTES_MIN);
     for (uint32_t i = 0; in.rc == 0 && i < hubs; i++) get_hub(&in, out);

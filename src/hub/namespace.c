@@ -41,6 +41,7 @@ int weir__change_save(struct weir__namespace *ns, struct weir__catalog *next,
     weir__mutex_lock(&ns->lock);
     old = ns->catalog;
     ns->catalog = *next;
+    ns->catalog.version = WEIR__CATALOG_VERSION;
     weir__folders_forgotten(ns);
     weir__mutex_unlock(&ns->lock);
     *next = old; /* freed by change_end */

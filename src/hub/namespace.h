@@ -194,6 +194,17 @@ int weir__namespace_id(struct weir__namespace *, char out[WEIR__NAMESPACE_ID_BYT
 
 /* ---- keeping ---- */
 
+struct weir__upgrade {
+    uint32_t hubs, hubs_upgraded, hubs_failed;
+    bool catalog_upgraded;
+};
+
+/* Brings what is of an older format version to the newest, at once: the log of a hub, which its
+ * first use would do, and then the catalogue, which its next change would. A hub that fails does not
+ * keep the others from it; the first error is returned. */
+int weir__namespace_upgrade(struct weir__namespace *, struct weir__upgrade *out,
+                            struct weir_error *);
+
 /* With no_threads: weir__hub_step of every open hub; the first error is returned. */
 int weir__namespace_step(struct weir__namespace *, struct weir_error *);
 

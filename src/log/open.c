@@ -325,14 +325,20 @@ static int make_control(struct weir__log *log, struct weir_error *err)
  * it before anything is appended; its old segments stay as they are, until they expire. */
 static int open_files(struct weir__log *log, struct weir_error *err)
 {
-    bool gone = false;
+    bool gone = false, old = false;
     int rc = hold_folder(log, err);
 
     if (rc == 0) rc = read_control(log, &gone, err);
+    if (rc == 0) old = !gone && log->control.version < WEIR__LOG_FORMAT;
     if (rc == 0) rc = weir__log_recover(log, gone, err);
     if (rc == 0) rc = make_control(log, err);
     if (rc == 0) rc = make_secret(log, err);
-    return rc == 0 ? begin_epoch(log, err) : rc;
+    if (rc == 0) rc = begin_epoch(log, err);
+    if (rc == 0 && old && log->control.version == WEIR__LOG_FORMAT)
+        weir__log_line(&log->o.logger, WEIR__INFO, "log",
+                       "upgrade dir=%s: from format version 1 to %u, which an older weir refuses",
+                       log->dir, WEIR__LOG_FORMAT);
+    return rc;
 }
 
 int weir__log_open(struct weir__log **out, const struct weir__log_options *options,

@@ -20,7 +20,7 @@ static int read_control(struct weir__file *f, struct weir__log_peek *out)
     struct weir__control c = {0};
     int bad, rc = weir__control_read(f, &c, &bad, NULL);
 
-    if (rc == 0) *out = (struct weir__log_peek){c.hub_id, c.partitions, c.epoch > 0};
+    if (rc == 0) *out = (struct weir__log_peek){c.hub_id, c.partitions, c.version, c.epoch > 0};
     weir__control_fini(&c);
     return rc == 0 || rc == WEIR_ENOMEM ? rc : WEIR_ENOTFOUND;
 }

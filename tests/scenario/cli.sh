@@ -224,7 +224,7 @@ said 'no damage'
 expect 0 "$WEIR" inspect data
 expect 3 "$WEIR" inspect nowhere
 expect 0 "$WEIR" upgrade data
-said 'format 1'
+said 'format version 2, which is the newest'
 segment=$(ls data/hub-0000000000000001/*.seg | head -n 1)
 cp -r data spoilt
 segment=spoilt/${segment#data/}
