@@ -211,13 +211,17 @@ copy data full
 LD_PRELOAD=./stop_at.so STOP_COUNT=calls "$WEIR" upgrade full >out 2>err || fail "upgrade"
 said '^full: 8 of 8 hubs and the catalogue upgraded'
 check full
-calls=$(cat calls) went_on=0 all=$hubs
+calls=$(cat calls) went_on=0 late=0 all=$hubs
 for ((i = 0; i < KILLS; i++)); do
     at=$((1 + (RANDOM * 32768 + RANDOM) % calls))
     code=0
     copy data cut
     LD_PRELOAD=./stop_at.so STOP_AT=$at "$WEIR" upgrade cut >out 2>err &
     wait $! 2>/dev/null || code=$?
+    if [ $code = 0 ] && ((late < KILLS)); then # upkeep takes more calls at one time than at another
+        late=$((late + 1)) i=$((i - 1))
+        continue
+    fi
     [ $code = 137 ] || fail "not killed at $at of $calls: exit code $code"
     inspect cut
     hub=$(tr ' ' '\n' <<<"$all" | shuf -n 1) more=0
