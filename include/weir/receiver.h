@@ -71,7 +71,8 @@ WEIR_API int weir_receiver_open(struct weir_receiver **out, struct weir *, const
 struct weir_received {
     const struct weir_event *events;
     size_t count;    /* 1 or more after 0, else 0 */
-    uint64_t missed; /* events that expired before they could be read, just before these */
+    uint64_t missed; /* events just before these that expired before they could be read, or that a
+                        server passed over because they are damaged */
 };
 
 /* Waits for events and gives what is there, up to max of them.

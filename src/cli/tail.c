@@ -48,6 +48,7 @@ static const struct weir__args_row tail_rows[] = {
 
 struct stream {
     struct weir_receiver *receiver;
+    uint32_t partition;
     struct weir_received got;
     size_t next;  /* of got: to be printed */
     uint64_t end; /* stop in front of this sequence number */
@@ -76,10 +77,22 @@ static const struct weir_event *peek(const struct stream *s)
 /* Damage is reported and passed over: the events behind it are good. */
 static int pass_damage(struct tailing *t, struct stream *s)
 {
-    weir__exit_error(WEIR_ECORRUPT, &t->err, "tail: partition %" PRIu32,
-                     (uint32_t)(s - t->streams));
+    weir__exit_error(WEIR_ECORRUPT, &t->err, "tail: partition %" PRIu32, s->partition);
     t->damaged = true;
     return weir_receiver_skip(s->receiver, NULL, NULL, &t->err);
+}
+
+/* A server passes over damage by itself, and AMQP cannot say which of the two it was. */
+static void tell_missed(const struct tailing *t, const struct stream *s)
+{
+    uint64_t next = s->got.events[0].sequence;
+
+    fprintf(stderr,
+            "weir: tail: partition %" PRIu32 ": events %" PRIu64 " to %" PRIu64
+            " are missing: %s\n",
+            s->partition, next - s->got.missed, next - 1,
+            t->wire ? "they expired, or are damaged; the server's log tells damage"
+                    : "they expired before they could be read");
 }
 
 /* Asks a dry stream for more. WEIR_ETIMEDOUT is no error here, nor a cancel. */
@@ -90,9 +103,7 @@ static int fill(struct tailing *t, struct stream *s, int64_t timeout_ms)
     if (s->done || peek(s)) return 0;
     s->next = 0;
     rc = weir_receiver_receive(s->receiver, RECEIVE_EVENTS_MAX, timeout_ms, &s->got, &t->err);
-    if (s->got.missed > 0)
-        fprintf(stderr, "weir: tail: %" PRIu64 " events expired before they could be read\n",
-                s->got.missed);
+    if (rc == 0 && s->got.missed > 0) tell_missed(t, s);
     if (rc == WEIR_ECORRUPT) return pass_damage(t, s);
     if (rc == WEIR_ECANCELED) return 0;
     /* In a folder there is nothing more; over a connection it may be under way. */
@@ -237,6 +248,7 @@ static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint
     int rc = weir_partition_info(w, hub, partition, &info, &t->err);
 
     if (rc != 0) return rc;
+    s->partition = partition;
     if (t->count > 1) hold_in_range(&position, &info);
     s->end = t->options->until_end ? info.next_sequence : UINT64_MAX;
     s->done = t->options->until_end && is_at_end(&position, &info);

@@ -86,7 +86,8 @@ static int decode_one(struct weir_receiver *r, const struct weir__event *e, stru
     return weir__decode_event(e, r->partition, &r->arena, out, err);
 }
 
-/* Short of memory it gives what it can; the rest waits for the next call. */
+/* Short of memory it gives what it can; the rest waits for the next call, and so does what lies
+ * behind a gap: only what is missing in front of a call's events can be told. */
 static int decode(struct weir_receiver *r, uint32_t max, struct weir_received *out,
                   struct weir_error *err)
 {
@@ -98,6 +99,7 @@ static int decode(struct weir_receiver *r, uint32_t max, struct weir_received *o
         if (r->pulled - r->given > AHEAD) fetch(&r->stored[r->given + AHEAD]);
         rc = decode_one(r, &r->stored[r->given], &r->events[count], err);
         if (rc != 0) break;
+        if (count > 0 && r->events[count].sequence != r->events[count - 1].sequence + 1) break;
     }
     if (count == 0) return rc;
     out->events = r->events;
@@ -105,8 +107,8 @@ static int decode(struct weir_receiver *r, uint32_t max, struct weir_received *o
     return 0;
 }
 
-/* A hub's sequence numbers have no gaps, so what expired is seen on every way to it, whether or not
- * somebody there says so. */
+/* A hub's sequence numbers have no gaps, so what expired, or what a server passed over because it is
+ * damaged, is seen on every way to it, whether or not somebody there says so. */
 static void expect(struct weir_receiver *r, struct weir_received *got)
 {
     uint64_t first = got->events[0].sequence;

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Damage below weir serve: a server stays up, a reader over a connection is told what it does not
+# get, and one of a single partition is told which.
+. "$(dirname "$0")/serving.bash"
+
+# fill FOLDER: batches of 2 kB in partition 1 of hub h, in several segments.
+fill() {
+    expect 0 "$WEIR" hub create h --partitions 2 --data "$1"
+    for i in $(seq 2000); do printf '%05d%02000d\n' "$i" 0; done |
+        "$WEIR" send h --partition 1 --data "$1" >/dev/null
+}
+
+# ---- a batch in the middle ----
+fill hurt
+segment=$(ls hurt/hub-*/*.seg | sed -n 3p)
+printf '\377\377' | dd of="$segment" bs=1 seek=20000 conv=notrunc 2>/dev/null
+expect 1 "$WEIR" tail h --partition 1 --until-end --data hurt
+said 'tail: partition 1: .*damaged: events [0-9]* to [0-9]* of partition 1' err
+range=$(sed -n 's/.*damaged: events \([0-9]* to [0-9]*\) of.*/\1/p' err)
+start --json --data hurt $free
+expect 0 "$WEIR" tail h --until-end --data hurt
+said "partition 1: events $range are missing: they expired, or are damaged" err
+stop
+
+# ---- the newest segment: publishing goes on behind it ----
+fill lost
+rm "$(ls lost/hub-*/*.seg | tail -1)"
+start --json --data lost $free
+echo again | "$WEIR" send h --partition 1 --data lost >out 2>err || fail 'publishing does not go on'
+stop
