@@ -10,6 +10,7 @@
  * backup as it was there before, or is left out, and both are told. */
 #include "hub/backup.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,6 +30,8 @@ struct run {
     struct weir__catalog catalog;
     struct weir__backup_moment *moments; /* one per hub; empty: it cannot be read */
     uint32_t moment_count;
+    uint64_t orphans;      /* of the folder, */
+    uint64_t orphan_known; /* and the id of one that the backup has; 0: it has none */
     struct weir__manifest next, pool;
     struct weir__backup_result *result;
 };
@@ -40,6 +43,20 @@ static int64_t now_ms(const struct run *r)
 
 /* ---- reading the folder ---- */
 
+/* A catalogue that may be an old one does not know the newest hubs: the backup would lose them. */
+static int try_catalog(struct weir__catalog_store *store, struct weir__catalog *out,
+                       struct weir_error *err)
+{
+    int rc = weir__catalog_load(store, out, err);
+
+    if (rc != 0 || !store->stale) return rc;
+    weir__catalog_fini(out);
+    weir__catalog_init(out);
+    return weir__fail(err, WEIR_ECORRUPT,
+                      "a copy of the catalogue in %s is bad, and the other may be older",
+                      store->dir);
+}
+
 static int load_catalog(struct run *r, struct weir__catalog *out, struct weir_error *err)
 {
     struct weir__catalog_store store;
@@ -47,11 +64,27 @@ static int load_catalog(struct run *r, struct weir__catalog *out, struct weir_er
 
     weir__catalog_init(out);
     for (int i = 0; rc == 0 && i < CATALOG_TRIES; i++) {
-        rc = weir__catalog_load(&store, out, err);
+        rc = try_catalog(&store, out, err);
         if ((rc != WEIR_ECORRUPT && rc != WEIR_ENOTFOUND) || i + 1 == CATALOG_TRIES) break;
         rc = 0;
     }
     return rc;
+}
+
+/* Folders with events that the catalogue does not know are not backed up. */
+static int note_orphan(const struct weir__orphan *orphan, void *user)
+{
+    struct run *r = user;
+
+    r->orphans++;
+    if (weir__manifest_hub(&r->to.manifest, orphan->id)) r->orphan_known = orphan->id;
+    return 0;
+}
+
+static int find_orphans(struct run *r, struct weir_error *err)
+{
+    r->orphans = r->orphan_known = 0;
+    return weir__namespace_find_orphans(r->options.fs, r->dir, &r->catalog, note_orphan, r, err);
 }
 
 /* Empty when the folder has none yet. */
@@ -123,6 +156,7 @@ static int take_moments(struct run *r, bool *out_same, struct weir_error *err)
     r->next.moment_ms = now_ms(r);
     r->result->moment_ms = r->next.moment_ms;
     r->result->spread_ms = r->next.moment_ms - began;
+    if (rc == 0) rc = find_orphans(r, err); /* a hub that was made meanwhile looks like one */
     if (rc == 0) rc = load_catalog(r, &after, err);
     if (rc != 0) return rc;
     *out_same = after.generation == r->catalog.generation;
@@ -177,8 +211,26 @@ static int check_source(const struct run *r, struct weir_error *err)
             other |= hub->control.secret != now->secret;
     }
     if (!other) return 0;
-    return weir__fail(err, WEIR_EINVAL, "%s is a backup of another folder than %s", r->to.dir,
+    return weir__fail(err, WEIR_EINVAL,
+                      "%s is a backup of another folder than %s; choose a new one", r->to.dir,
                       r->dir);
+}
+
+/* The backup may be the last place that knows the orphan's name and groups: it must not go there as
+ * if the hub had been deleted. */
+static int check_orphans(struct run *r, struct weir_error *err)
+{
+    if (r->orphan_known)
+        return weir__fail(err, WEIR_EINVAL,
+                          "hub-%016" PRIx64 " is an orphan in %s and a hub of the backup, which "
+                          "would lose it: adopt it ('weir hub adopt %" PRIx64
+                          " NAME'), remove it by hand, or choose a new folder",
+                          r->orphan_known, r->dir, r->orphan_known);
+    r->result->left_out += r->orphans;
+    if (r->orphans > 0)
+        weir__log_line(&r->options.logger, WEIR__ERROR, "backup",
+                       "orphans of %s are not in the backup; 'weir hub list' shows them", r->dir);
+    return 0;
 }
 
 /* A hub that cannot be read: as the backup has it. */
@@ -241,7 +293,6 @@ static int save_hubs(struct run *r, struct weir_error *err)
     int rc = 0;
 
     r->result->segments_reused = r->result->bytes_reused = 0;
-    r->result->damaged = r->result->left_out = 0;
     r->next.hubs = calloc(r->moment_count + 1, sizeof *r->next.hubs);
     if (!r->next.hubs) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = begin_hub(r, i, err);
@@ -271,6 +322,8 @@ static int attempt(struct run *r, struct weir_error *err)
     r->next.began_ms = now_ms(r);
     rc = look(r, err);
     if (rc == 0) rc = check_source(r, err);
+    if (rc == 0) r->result->damaged = r->result->left_out = 0;
+    if (rc == 0) rc = check_orphans(r, err);
     if (rc == 0) rc = save_hubs(r, err);
     if (rc == 0) rc = save_catalog(r, err);
     return rc;
@@ -297,11 +350,23 @@ static int commit(struct run *r, struct weir_error *err)
     return rc;
 }
 
+/* Before anything is made. A folder with hubs and without a catalogue has lost it. */
+static int check_folder(struct run *r, struct weir_error *err)
+{
+    struct weir__catalog seen;
+    struct weir_error why;
+    int rc = load_catalog(r, &seen, err);
+
+    weir__catalog_fini(&seen);
+    if (rc == WEIR_ENOTFOUND && find_orphans(r, &why) == 0 && r->orphans > 0)
+        return weir__wrap(err, WEIR_ECORRUPT, "there are hubs, but");
+    return rc == 0 ? weir__backup_refuse(r->options.fs, r->dir, err) : rc;
+}
+
 int weir__backup_run(const char *dir, const char *to, const struct weir__backup_options *options,
                      struct weir__backup_result *out, struct weir_error *err)
 {
     struct run r = {.options = *options, .dir = dir, .result = out};
-    struct weir__catalog seen;
     int rc;
 
     *out = (struct weir__backup_result){0};
@@ -311,9 +376,7 @@ int weir__backup_run(const char *dir, const char *to, const struct weir__backup_
     weir__catalog_init(&r.catalog);
     weir__manifest_init(&r.next);
     weir__manifest_init(&r.pool);
-    rc = load_catalog(&r, &seen, err); /* before anything is made */
-    weir__catalog_fini(&seen);
-    if (rc == 0) rc = weir__backup_refuse(r.options.fs, dir, err);
+    rc = check_folder(&r, err);
     if (rc == 0) rc = weir__backup_folder_take(&r.to, r.options.fs, to, err);
     if (rc != 0) return rc;
     rc = WEIR_EBUSY;

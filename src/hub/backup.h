@@ -41,7 +41,7 @@ struct weir__backup_result {
     uint64_t segments_copied, segments_reused, segments_removed;
     uint64_t bytes_copied, bytes_reused; /* of segments, without their holes */
     uint64_t damaged;  /* places that cannot be read, now or when they were copied */
-    uint64_t left_out; /* hubs that could not be read at all */
+    uint64_t left_out; /* hubs that could not be read at all, and orphans */
 };
 
 /* Backs up the folder dir into the folder to, which is made when it is missing. Reads dir only, and

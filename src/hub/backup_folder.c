@@ -124,6 +124,9 @@ int weir__backup_make_dir(struct weir__fs *fs, const char *dir, struct weir_erro
     size_t len = strlen(dir);
     int rc = fs->ops->make_dir(fs, dir, err);
 
+    if (rc == WEIR_ENOTFOUND)
+        return weir__fail(err, WEIR_EINVAL, "%s cannot be made: the folder around it is missing",
+                          dir);
     if (rc != 0) return rc;
     while (len > 0 && dir[len - 1] == '/') len--;
     while (len > 0 && dir[len - 1] != '/') len--;
@@ -149,6 +152,8 @@ static int see_name(const char *name, void *user)
     return 0;
 }
 
+#define CHOOSE "; choose a new folder, or one that 'weir backup' made"
+
 /* Looks before anything is made in a folder that may be somebody else's. */
 static int check_folder(struct weir__backup_folder *f, struct seen *seen, struct weir_error *err)
 {
@@ -156,9 +161,9 @@ static int check_folder(struct weir__backup_folder *f, struct seen *seen, struct
 
     if (rc != 0 || seen->manifest) return rc;
     if (seen->catalog)
-        return weir__fail(err, WEIR_EINVAL, "%s is a data folder, not a backup", f->dir);
+        return weir__fail(err, WEIR_EINVAL, "%s is a data folder, not a backup" CHOOSE, f->dir);
     if (seen->other)
-        return weir__fail(err, WEIR_EINVAL, "%s is not empty and not a backup", f->dir);
+        return weir__fail(err, WEIR_EINVAL, "%s is not empty and not a backup" CHOOSE, f->dir);
     return 0;
 }
 
@@ -186,7 +191,10 @@ static int open_folder(struct weir__backup_folder *f, struct weir_error *err)
     rc = weir__manifest_load(f->fs, f->dir, &f->manifest, &other, err);
     f->unfinished = other != WEIR__MANIFEST_EQUAL;
     if (rc == 0) return heal(f, err);
-    if ((rc != WEIR_ENOTFOUND && rc != WEIR_ECORRUPT) || seen.catalog || seen.other) return rc;
+    if (rc != WEIR_ENOTFOUND && rc != WEIR_ECORRUPT) return rc;
+    if (seen.catalog || seen.other)
+        return weir__wrap(err, WEIR_EINVAL,
+                          "the backup is damaged: remove it, or choose a new folder");
     return weir__manifest_write(f->fs, f->dir, &f->manifest, false, err);
 }
 

@@ -84,8 +84,9 @@ static int fail_both(const struct weir__catalog_store *s, const struct copy *c,
                      struct weir_error *err)
 {
     bool missing = c[0].rc == WEIR_ENOTFOUND || c[1].rc == WEIR_ENOTFOUND;
+    int alike = c[0].rc == c[1].rc ? c[0].rc : WEIR_ECORRUPT; /* neither may be opened, and so on */
 
-    return weir__fail(err, missing ? WEIR_ENOTFOUND : WEIR_ECORRUPT,
+    return weir__fail(err, missing ? WEIR_ENOTFOUND : alike,
                       "no good catalogue in %s: catalog.0: %.180s; catalog.1: %.180s", s->dir,
                       c[0].why.text, c[1].why.text);
 }

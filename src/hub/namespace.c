@@ -56,7 +56,7 @@ void weir__change_end(struct weir__namespace *ns, struct weir__catalog *next)
 
 /* ---- opening ---- */
 
-/* A first catalogue, in a folder that holds no hubs. */
+/* A first catalogue, in a folder that holds no hubs. Where there are hubs, one was lost. */
 static int start_catalog(struct weir__namespace *ns, struct weir_error *err)
 {
     struct weir_error why = {0};
@@ -68,6 +68,7 @@ static int start_catalog(struct weir__namespace *ns, struct weir_error *err)
         return rc;
     }
     if (any) return weir__wrap(err, WEIR_ECORRUPT, "there are hubs, but");
+    if (ns->options.must_exist) return WEIR_ENOTFOUND;
     return weir__catalog_save(&ns->store, &ns->catalog, err);
 }
 
@@ -76,7 +77,7 @@ static int load_catalog(struct weir__namespace *ns, struct weir_error *err)
     struct weir_error why = {0};
     int rc = weir__catalog_load(&ns->store, &ns->catalog, err);
 
-    if (rc == WEIR_ENOTFOUND && !ns->options.must_exist) rc = start_catalog(ns, err);
+    if (rc == WEIR_ENOTFOUND) rc = start_catalog(ns, err);
     if (rc == 0 && weir__catalog_heal(&ns->store, &ns->catalog, &why) != 0)
         weir__log_line(&ns->options.logger, WEIR__WARN, "hub", "%s", why.text);
     return rc;
@@ -110,16 +111,20 @@ static int make_folder(struct weir__fs *fs, const char *dir, struct weir_error *
     return fs->ops->sync_dir(fs, len ? parent : ".", err);
 }
 
-/* Looks before anything is made, so that a wrong path does not even get a lock file. */
+/* Looks before anything is made, so that a wrong path does not even get a lock file. A folder that
+ * lost its catalogue is none of these: loading says what is missing. */
 static int check_exists(struct weir__namespace *ns, struct weir_error *err)
 {
     struct weir__catalog_store quiet = ns->store;
     struct weir__catalog seen;
+    struct weir_error why;
+    bool any = false;
     int rc;
 
     quiet.logger = (struct weir__logger){0};
     rc = weir__catalog_load(&quiet, &seen, err);
     weir__catalog_fini(&seen);
+    if (rc == WEIR_ENOTFOUND && weir__folders_any(ns, &any, &why) == 0 && any) return 0;
     return rc == WEIR_ENOTFOUND ? rc : 0;
 }
 
