@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "cli/amount.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/home.h"
@@ -35,17 +36,6 @@ static struct weir__backup_options settings(const struct options *o)
 }
 
 /* ---- what was done ---- */
-
-static const char *size_text(uint64_t bytes, char out[32])
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    for (; value >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++) value /= 1024;
-    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
-    return out;
-}
 
 static void print_json(const struct weir__backup_result *r, int64_t took_ms)
 {
@@ -80,10 +70,10 @@ static void print_contents(const char *verb, const struct weir__backup_result *r
 static int print_damage(const struct weir__backup_result *r)
 {
     if (r->left_out > 0)
-        printf("%" PRIu64 " hub%s could not be read, see above\n", r->left_out,
-               r->left_out == 1 ? "" : "s");
+        printf("%" PRIu64 " hub%s left out, see above\n", r->left_out,
+               r->left_out == 1 ? " is" : "s are");
     if (r->damaged > 0)
-        printf("%" PRIu64 " damaged place%s of the folder, copied as they are\n", r->damaged,
+        printf("%" PRIu64 " damaged place%s in the backup\n", r->damaged,
                r->damaged == 1 ? "" : "s");
     return r->damaged > 0 || r->left_out > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK;
 }
@@ -91,7 +81,7 @@ static int print_damage(const struct weir__backup_result *r)
 static int print_backup(const struct options *o, const struct weir__backup_result *r,
                         int64_t took_ms)
 {
-    char copied[32], reused[32];
+    char copied[WEIR__AMOUNT_BYTES], reused[WEIR__AMOUNT_BYTES];
 
     if (o->json) {
         print_json(r, took_ms);
@@ -100,8 +90,8 @@ static int print_backup(const struct options *o, const struct weir__backup_resul
     print_contents("backed up", r);
     printf("%" PRIu64 " segment%s copied (%s), %" PRIu64 " reused (%s), %" PRIu64 " removed\n",
            r->segments_copied, r->segments_copied == 1 ? "" : "s",
-           size_text(r->bytes_copied, copied), r->segments_reused,
-           size_text(r->bytes_reused, reused), r->segments_removed);
+           weir__amount_size(r->bytes_copied, copied), r->segments_reused,
+           weir__amount_size(r->bytes_reused, reused), r->segments_removed);
     return print_damage(r);
 }
 
@@ -139,8 +129,9 @@ static const char *advice(int rc)
 {
     if (rc == WEIR_ELOCKED) return "wait for that process, or choose another folder";
     if (rc == WEIR_EBUSY) return "try again when less is going on";
-    if (rc == WEIR_EINVAL) return "choose a new folder, or one that 'weir backup' made";
-    if (rc == WEIR_ECORRUPT) return "it is no good as a backup; make another one";
+    if (rc == WEIR_ECORRUPT)
+        return "remove that file and back up again, if the folder is still good, or make another "
+               "backup";
     if (rc == WEIR_ENOTFOUND) return "'weir backup DIR TO' makes one";
     if (rc == WEIR_EEXIST) return "nothing was changed";
     return NULL;
@@ -173,6 +164,7 @@ static int run_copy(const struct options *o, const char *dir, const char *to)
         return weir__exit_usage("backup", "%s lies in %s, the folder to be backed up", to, dir);
     rc = weir__backup_run(dir, to, &settled, &result, &err);
     if (rc == WEIR_ENOTFOUND) return weir__home_missing(dir);
+    if (rc == WEIR_ECORRUPT) return weir__exit_error(rc, &err, "backup %s to %s", dir, to);
     if (rc != 0) return weir__exit_advise(rc, &err, advice(rc), "backup %s to %s", dir, to);
     return weir__exit_printed(print_backup(o, &result, (weir__mono_ns() - began) / 1000000));
 }
@@ -236,15 +228,14 @@ static int run_restore(const struct weir__command *self, int argc, char **argv)
     if (lies_in(dir, from)) return weir__exit_usage("restore", "%s lies in the backup", dir);
     rc = weir__backup_restore(from, dir, &settled, &result, &err);
     if (rc != 0) return weir__exit_advise(rc, &err, advice(rc), "restore %s to %s", from, dir);
-    if (o.json) {
+    if (o.json)
         print_json(&result, (weir__mono_ns() - began) / 1000000);
-        return weir__exit_printed(WEIR__EXIT_OK);
-    }
-    print_contents("restored", &result);
-    if (result.damaged > 0)
-        printf("%" PRIu64 " damaged place%s, as in the folder that was backed up\n", result.damaged,
-               result.damaged == 1 ? "" : "s");
-    return weir__exit_printed(WEIR__EXIT_OK);
+    else
+        print_contents("restored", &result);
+    if (!o.json && result.damaged > 0)
+        printf("%" PRIu64 " damaged place%s in the backup; 'weir inspect %s' shows what is lost\n",
+               result.damaged, result.damaged == 1 ? "" : "s", dir);
+    return weir__exit_printed(result.damaged > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK);
 }
 
 static const struct weir__args_row restore_rows[] = {

@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/amount.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/home.h"
 #include "cli/json.h"
 #include "cli/when.h"
-
-#define DURATION_BYTES 32
-#define DAY_MS INT64_C(86400000)
 
 /* ---- gathering ---- */
 
@@ -66,42 +64,41 @@ static int look_at_server(struct weir__home *home, const char *hub, struct view 
 
 /* ---- as text ---- */
 
-/* The largest unit that it is a whole number of. */
-static const char *duration_text(int64_t ms, char out[DURATION_BYTES])
-{
-    if (ms < 0)
-        snprintf(out, DURATION_BYTES, "for ever");
-    else if (ms % DAY_MS == 0)
-        snprintf(out, DURATION_BYTES, "%" PRId64 "d", ms / DAY_MS);
-    else if (ms % 1000 == 0)
-        snprintf(out, DURATION_BYTES, "%" PRId64 "s", ms / 1000);
-    else
-        snprintf(out, DURATION_BYTES, "%" PRId64 "ms", ms);
-    return out;
-}
-
 void weir__hub_print_retention(const struct weir_hub_info *h)
 {
-    char age[DURATION_BYTES];
+    char age[WEIR__AMOUNT_BYTES], limit[WEIR__AMOUNT_BYTES];
 
-    printf("%s", duration_text(h->retain_ms, age));
-    if (h->retain_bytes) printf(", %" PRIu64 " bytes", h->retain_bytes);
+    printf("%s", weir__amount_age(h->retain_ms, age));
+    if (h->retain_bytes) printf(", %s", weir__amount_limit(h->retain_bytes, limit));
 }
 
-static void print_kept(const struct weir_hub_stats *s)
+/* What goes next, when there is anything, and by which of the two limits. */
+static void print_expiry(const struct weir_hub_stats *s, bool by_bytes)
 {
-    char when[WEIR__WHEN_BYTES], span[DURATION_BYTES];
+    char size[WEIR__AMOUNT_BYTES], span[WEIR__AMOUNT_BYTES];
 
-    if (s->begin_time_ms > 0)
-        printf("kept        %" PRIu64 " bytes of events, the oldest from %s\n", s->stored_bytes,
-               weir__when_text(s->begin_time_ms, when));
-    printf("on disk     %" PRIu64 " bytes", s->disk_bytes);
-    if (s->segments) printf(" in %" PRIu64 " segments", s->segments);
-    if (s->disk_bytes_max) printf(", at most %" PRIu64, s->disk_bytes_max);
+    if (s->next_expiry_bytes == 0) return;
+    printf("next expiry %s", weir__amount_size(s->next_expiry_bytes, size));
+    if (s->next_expiry_ms >= 0) printf(" in %s", weir__amount_span(s->next_expiry_ms, span));
+    if (by_bytes)
+        printf("%s", s->next_expiry_ms >= 0 ? ", or when the limit in bytes is passed"
+                                            : " when the limit in bytes is passed");
     putchar('\n');
-    if (s->next_expiry_ms >= 0)
-        printf("next expiry %" PRIu64 " bytes in %s\n", s->next_expiry_bytes,
-               duration_text(s->next_expiry_ms / 1000 * 1000, span));
+}
+
+static void print_kept(const struct weir_hub_stats *s, bool by_bytes)
+{
+    char when[WEIR__WHEN_BYTES], size[WEIR__AMOUNT_BYTES];
+
+    printf("kept        ");
+    if (s->stored_bytes == 0) printf("nothing");
+    if (s->stored_bytes > 0) printf("%s of events", weir__amount_size(s->stored_bytes, size));
+    if (s->begin_time_ms > 0) printf(" since %s", weir__when_text(s->begin_time_ms, when));
+    printf("\non disk     %s", weir__amount_size(s->disk_bytes, size));
+    if (s->segments) printf(" in %" PRIu64 " segment%s", s->segments, s->segments == 1 ? "" : "s");
+    if (s->disk_bytes_max) printf(", at most %s", weir__amount_size(s->disk_bytes_max, size));
+    putchar('\n');
+    print_expiry(s, by_bytes);
 }
 
 static void print_head(const struct view *v)
@@ -117,7 +114,7 @@ static void print_head(const struct view *v)
         weir__hub_print_retention(&v->hub);
         putchar('\n');
     }
-    if (v->kept) print_kept(&v->stats);
+    if (v->kept) print_kept(&v->stats, v->hub.retain_bytes > 0);
     printf("\npartition      events   first sequence    next sequence       last offset  "
            "last enqueued\n");
 }

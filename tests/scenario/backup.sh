@@ -32,6 +32,14 @@ stop
 
 # ---- what is refused ----
 expect 3 "$WEIR" backup nowhere b
+expect 1 "$WEIR" backup out b
+expect 1 "$WEIR" backup data nowhere/b
+said 'the folder around it is missing' err
+expect 1 "$WEIR" restore backup nowhere/r
+said 'the folder around it is missing' err
+expect 1 "$WEIR" backup backup b
+said 'this is a backup' err
+silent 'choose' err
 expect 2 "$WEIR" backup data data/backup
 expect 2 "$WEIR" backup data
 [ ! -e data/backup ] && [ ! -e b ] || fail 'something was made'
@@ -57,6 +65,52 @@ expect 1 "$WEIR" backup --check rotten
 said 'is not what was backed up' err
 expect 1 "$WEIR" restore rotten r
 [ ! -e r ] || fail 'a restore that failed left something'
+rm "$segment" # what the message says
+expect 0 "$WEIR" backup data rotten
+expect 0 "$WEIR" backup --check rotten
+
+# ---- damage of the folder is in the backup, and every command says so ----
+cp -r restored hurt
+printf '\377' | dd of="$(ls -S hurt/hub-*1/*.seg | head -1)" bs=1 seek=9000 conv=notrunc 2>/dev/null
+expect 1 "$WEIR" backup hurt hurt-backup
+said '^1 damaged place in the backup'
+expect 1 "$WEIR" backup --check hurt-backup
+expect 1 "$WEIR" restore hurt-backup hurt-restored
+said "'weir inspect hurt-restored' shows what is lost"
+
+# ---- a catalogue that may be an old one does not make the backup forget hubs ----
+"$WEIR" hub create first --data lapse >/dev/null
+cp lapse/catalog.1 stale
+"$WEIR" hub create second --data lapse >/dev/null
+seq 20 | "$WEIR" send second --data lapse >/dev/null
+expect 0 "$WEIR" backup lapse lapse-backup
+cp stale lapse/catalog.1
+printf x | dd of=lapse/catalog.0 bs=1 seek=50 conv=notrunc 2>/dev/null
+expect 1 "$WEIR" backup lapse lapse-backup
+said 'a copy of the catalogue in lapse is bad' err
+expect 0 "$WEIR" hub list --data lapse # takes the old one for good: the second is an orphan now
+said '(orphan)'
+expect 1 "$WEIR" backup lapse lapse-backup
+said 'is an orphan in lapse and a hub of the backup' err
+expect 0 "$WEIR" backup --check lapse-backup
+said 'good: 2 hubs with 20 events'
+expect 1 "$WEIR" backup lapse other-backup
+said '^1 hub is left out'
+expect 0 "$WEIR" hub adopt hub-0000000000000002 second --data lapse
+expect 0 "$WEIR" backup lapse lapse-backup
+said '^backed up 2 hubs with 20 events'
+
+# ---- a catalogue that is gone can be taken from the backup ----
+rm lapse/catalog.*
+for words in 'hub list --data' 'hub create third --data' 'inspect' 'serve --data'; do
+    expect 1 "$WEIR" $words lapse
+    said 'no good catalogue in lapse' err
+done
+expect 1 "$WEIR" backup lapse lapse-backup
+said 'there are hubs, but' err
+cp lapse-backup/catalog.? lapse/
+expect 0 "$WEIR" tail second --until-end --data lapse
+[ "$(wc -l <out)" = 20 ] || fail "$(wc -l <out) events of 20"
 
 # ---- a folder of the first format ----
 cp -r "$golden" old && cp -r "$golden" old-used
