@@ -115,8 +115,9 @@ static int print_hub(const struct weir_hub_info *h, void *user)
     char when[WEIR__WHEN_BYTES];
 
     (void)user;
-    printf("%-24s %4" PRIu32 " partitions  %" PRIu32 " groups  created %s  retention ", h->name,
-           h->partitions, h->groups, weir__when_text(h->created_ms, when));
+    printf("%-24s %4" PRIu32 " partition%s  %" PRIu32 " group%s  created %s  retention ", h->name,
+           h->partitions, h->partitions == 1 ? " " : "s", h->groups, h->groups == 1 ? " " : "s",
+           weir__when_text(h->created_ms, when));
     weir__hub_print_retention(h);
     putchar('\n');
     return 0;
@@ -229,7 +230,11 @@ const struct weir__command weir__command_hub_update = {
         "server.\n"
         "Events stay in the partition they are in; with more partitions most keys go to another "
         "one\n"
-        "from then on, so the order of a key's events across that moment is lost.",
+        "from then on, so the order of a key's events across that moment is lost. Receivers of "
+        "single\n"
+        "partitions, 'weir tail' too, do not read the new ones until they are started again; "
+        "'weir\n"
+        "process' finds them by itself.",
     .rows = update_rows,
     .words_min = 1,
     .words_max = 1,
@@ -238,10 +243,13 @@ const struct weir__command weir__command_hub_update = {
 
 /* ---- adopt ---- */
 
+/* The number of a folder, or its whole name. */
 static bool parse_id(const char *text, uint64_t *out)
 {
-    size_t len = strlen(text);
+    size_t len;
 
+    if (strlen(text) == sizeof "hub-" - 1 + 16 && strncmp(text, "hub-", 4) == 0) text += 4;
+    len = strlen(text);
     *out = strtoull(text, NULL, 16);
     return len > 0 && len <= 16 && strspn(text, "0123456789abcdef") == len;
 }

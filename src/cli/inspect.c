@@ -37,7 +37,8 @@ static void print_finding(const struct weir__log_finding *f, void *user)
     in->torn += f->kind == WEIR__LOG_TORN;
     in->cut += f->kind == WEIR__LOG_CUT;
     printf("  %-8s %s", labels[f->kind], f->file);
-    if (f->kind != WEIR__LOG_SEGMENT) printf(" bytes %" PRIu64 "+%" PRIu64, f->at, f->len);
+    if (f->kind != WEIR__LOG_SEGMENT && f->len > 0)
+        printf(" bytes %" PRIu64 "+%" PRIu64, f->at, f->len);
     if (f->kind != WEIR__LOG_SEGMENT && f->partition >= 0)
         printf(" partition %" PRId64, f->partition);
     if (f->kind != WEIR__LOG_SEGMENT && f->first_sequence <= f->last_sequence)
@@ -56,8 +57,9 @@ static void inspect_hub(struct inspection *in, const struct weir__catalog_hub *h
     uint64_t damaged = 0;
     int rc = weir__namespace_hub_dir(in->dir, hub->id, path, sizeof path, &err);
 
-    printf("hub %s: %" PRIu32 " partitions, %" PRIu32 " groups, created %s, in %s\n", hub->name,
-           hub->partitions, hub->group_count, weir__when_text(hub->created_ms, when), path);
+    printf("hub %s: %" PRIu32 " partition%s, %" PRIu32 " group%s, created %s, in %s\n", hub->name,
+           hub->partitions, hub->partitions == 1 ? "" : "s", hub->group_count,
+           hub->group_count == 1 ? "" : "s", weir__when_text(hub->created_ms, when), path);
     if (rc == 0) rc = weir__log_inspect(&options, print_finding, in, &damaged, &err);
     if (rc != 0)
         printf("  %-8s %s\n", rc == WEIR_EVERSION ? VERSION_LABEL : labels[WEIR__LOG_DAMAGE],
@@ -99,24 +101,58 @@ static int lock_folder(const char *dir, struct weir__namespace_lock *out, struct
     return rc == WEIR_ELOCKED ? rc : 0; /* a folder that cannot be written can be looked at */
 }
 
-/* A bad copy of the catalogue: the other one is good, and the next open repairs it. */
+/* A bad copy of the catalogue: the other one is good. When that one may be older, changes are lost;
+ * else a write was cut, and the next open repairs it. */
 static void print_warning(enum weir__level level, const char *room, const char *line, void *user)
 {
-    (void)level;
-    (void)user;
-    printf("%s: %s\n", room, line);
+    struct inspection *in = user;
+
+    (void)room;
+    in->damaged += level == WEIR__ERROR;
+    printf("%s: %s\n", level == WEIR__ERROR ? labels[WEIR__LOG_DAMAGE] : "warning", line);
 }
 
-static int load_catalog(const char *dir, struct weir__catalog *out, struct weir_error *err)
+static int load_catalog(struct inspection *in, struct weir__catalog *out, struct weir_error *err)
 {
-    struct weir__logger logger = {print_warning, NULL};
+    struct weir__logger logger = {print_warning, in};
     struct weir__catalog_store store;
     int rc;
 
     weir__catalog_init(out);
-    rc = weir__catalog_store_init(&store, weir__fs_posix(), dir, &logger, err);
+    rc = weir__catalog_store_init(&store, weir__fs_posix(), in->dir, &logger, err);
     if (rc == 0) rc = weir__catalog_load(&store, out, err);
     return rc;
+}
+
+static int count_orphan(const struct weir__orphan *o, void *user)
+{
+    struct inspection *in = user;
+
+    (void)o;
+    in->orphans++;
+    return 0;
+}
+
+/* Without a catalogue, a folder with hubs has lost it; one without is none. */
+static int fail_catalog(struct inspection *in, int rc, const struct weir_error *err)
+{
+    struct weir__catalog none;
+    struct weir_error why;
+
+    weir__catalog_init(&none);
+    if (rc == WEIR_ENOTFOUND &&
+        weir__namespace_find_orphans(weir__fs_posix(), in->dir, &none, count_orphan, in, &why) ==
+            0 &&
+        in->orphans > 0)
+        rc = WEIR_ECORRUPT;
+    if (rc == WEIR_ENOTFOUND) return weir__home_missing(in->dir);
+    if (rc != WEIR_ECORRUPT) return weir__exit_error(rc, err, "inspect %s", in->dir);
+    why = *err;
+    why.code = rc;
+    return weir__exit_advise(rc, &why,
+                             "the events are in the folders hub-*, and nothing was deleted; a "
+                             "backup has a catalogue, see docs/operations.md",
+                             "inspect %s", in->dir);
 }
 
 static int inspect_folder(const char *dir)
@@ -125,16 +161,15 @@ static int inspect_folder(const char *dir)
     struct weir__catalog catalog;
     struct weir__namespace_lock lock = {0};
     struct weir_error err;
-    int code, rc = load_catalog(dir, &catalog, &err);
+    int code, rc = load_catalog(&in, &catalog, &err);
 
-    if (rc == 0) rc = lock_folder(dir, &lock, &err);
+    if (rc != 0) return fail_catalog(&in, rc, &err);
+    rc = lock_folder(dir, &lock, &err);
     if (rc == 0) {
         for (uint32_t i = 0; i < catalog.hub_count; i++) inspect_hub(&in, &catalog.hubs[i]);
         rc = weir__namespace_find_orphans(weir__fs_posix(), dir, &catalog, print_orphan, &in, &err);
         if (rc != 0) fprintf(stderr, "weir: %s\n", err.text);
         code = print_result(&in, catalog.hub_count);
-    } else if (rc == WEIR_ENOTFOUND) {
-        code = weir__home_missing(dir);
     } else {
         code = weir__exit_error(rc, &err, "inspect %s", dir);
     }

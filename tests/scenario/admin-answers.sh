@@ -46,7 +46,7 @@ say "${ok}Content-Length: 11\r\n\r\n{\"hubs\":[]}" hold # who has all of it does
 hears 0
 say "${ok}\r\n{\"hubs\":[{\"name\":\"n\",\"new\":[{}],\"partitions\":1}],\"more\":1}"
 hears 0
-said '^n  *1 partitions'
+said '^n  *1 partition '
 
 # ---- and what is not ----
 say "${ok}Content-Length: 100\r\n\r\n{\"hubs\":[]}"

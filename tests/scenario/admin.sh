@@ -27,9 +27,9 @@ seq 1 100 | "$WEIR" send orders --connect "$root" >out 2>complaint || fail "a hu
 expect 0 "$WEIR" tail orders --group b --until-end --connect "$root"
 [ "$(sort -n out | md5sum)" = "$(seq 1 100 | md5sum)" ] || fail "other events"
 expect 0 "$WEIR" hub list $to
-[ "$(tr -s ' ' <out | cut -d' ' -f1-5)" = "homes 2 partitions 1 groups
+[ "$(tr -s ' ' <out | cut -d' ' -f1-5)" = "homes 2 partitions 1 group
 orders 3 partitions 3 groups" ] || fail "another list"
-said 'retention 43200s$'
+said 'retention 12h$'
 expect 1 "$WEIR" hub create ORDERS --groups c $to
 complained "hub create: .*exists already; choose another name"
 expect 0 "$WEIR" hub show orders --connect "$root"

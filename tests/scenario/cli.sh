@@ -95,7 +95,7 @@ expect 0 "$WEIR" hub list
 is "$(cut -d' ' -f1 out | tr '\n' ' ')" 'homes small '
 expect 0 "$WEIR" hub show homes
 said 'groups      $Default alarm archive'
-said '43200s, 10737418240 bytes'
+said '12h, 10G'
 is "$(grep -c '^ *[0-3] ' out)" 4
 expect 3 "$WEIR" hub show nope
 complained "nope.*; 'weir hub list' shows what is there"
