@@ -79,7 +79,8 @@ static void print_expiry(const struct weir_hub_stats *s, bool by_bytes)
 
     if (s->next_expiry_bytes == 0) return;
     printf("next expiry %s", weir__amount_size(s->next_expiry_bytes, size));
-    if (s->next_expiry_ms >= 0) printf(" in %s", weir__amount_span(s->next_expiry_ms, span));
+    if (s->next_expiry_ms == 0) printf(" now");
+    if (s->next_expiry_ms > 0) printf(" in %s", weir__amount_span(s->next_expiry_ms, span));
     if (by_bytes)
         printf("%s", s->next_expiry_ms >= 0 ? ", or when the limit in bytes is passed"
                                             : " when the limit in bytes is passed");
