@@ -106,8 +106,8 @@ static void events_are_never_overlooked(void **state)
     (void)state;
     for (int i = 0; i < 4; i++) {
         disk = used_disk(4, true);
-        if (i == 0) simfs_put(disk, CONTROL, "", 0);
         assert_in_range(simfs_size(disk, CONTROL), 1, sizeof zeros);
+        if (i == 0) simfs_put(disk, CONTROL, "", 0);
         if (i == 1) simfs_put(disk, CONTROL, zeros, simfs_size(disk, CONTROL));
         if (i == 2) simfs_put(disk, CONTROL, "garbage", 7);
         if (i == 3) simfs_fs(disk)->ops->remove(simfs_fs(disk), CONTROL, NULL);

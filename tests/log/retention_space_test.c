@@ -436,6 +436,7 @@ static void stats_pass_over_empty_segments(void **state)
     int64_t begun_ms;
 
     w->options.retain_ms = 8 * DAY_MS;
+    w->options.batch_bytes_max = 128u << 10;
     start(w);
     begun_ms = w->clock.wall_ms;
     put(w, 100u << 10);
