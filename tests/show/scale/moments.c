@@ -374,7 +374,8 @@ static struct lane *new_lane(struct weir *weir, const char *hub, uint32_t partit
     l->hub = hub;
     l->partition = partition;
     l->stored = &stored[lane_count - partition];
-    return lanes[lane_count++] = l;
+    lanes[lane_count] = l;
+    return lanes[lane_count++];
 }
 
 static void start_lane(struct lane *l, struct lane *other)
