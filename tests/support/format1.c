@@ -24,6 +24,7 @@
 #define BATCHES_1 14
 #define BATCHES_2 9
 #define EPOCH 3u
+#define MANY 64u /* partitions, of which the last one is to have events, too */
 
 struct writer {
     struct simfs *disk;
@@ -178,6 +179,7 @@ static void put_segment(struct writer *w, uint64_t number, uint64_t base, int ba
                                   .bytes = 300 + (uint32_t)i * 277,
                                   .count = 1 + (uint32_t)i % 4};
 
+        if (i % 4 == 3 && w->h->partitions > MANY) o.partition = w->h->partitions - 1;
         if (number == 1 && o.partition == FORMAT1_PRODUCER_IN) o.producer_id = FORMAT1_PRODUCER;
         put_batch(w, &o, file + (w->position - base));
     }
