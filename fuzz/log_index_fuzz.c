@@ -104,7 +104,7 @@ static void feed(const uint8_t *bytes, size_t size)
 {
     struct simfs *disk = simfs_new();
     struct weir__fs *fs = simfs_fs(disk);
-    struct weir__index_source s = {.stamp = {SEGMENT, BEHIND}, .partitions = PARTITIONS};
+    struct weir__index_source s = {.stamp = {SEGMENT, BEHIND, 0}, .partitions = PARTITIONS};
 
     simfs_put(disk, PATH, bytes, size);
     ORACLE(fs->ops->open(fs, PATH, WEIR__FS_READ_ONLY, &s.file, NULL) == 0);

@@ -33,7 +33,7 @@ static void place_open(struct place *p)
 
 static void place_init(struct place *p)
 {
-    *p = (struct place){.disk = simfs_new(), .clock = {1700000000000, 1000}};
+    *p = (struct place){.disk = simfs_new(), .clock = {.wall_ms = 1700000000000, .mono_ms = 1000}};
     p->o = (struct weir__log_options){.fs = simfs_fs(p->disk),
                                       .clock = simclock(&p->clock),
                                       .dir = DIR,
