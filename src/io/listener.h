@@ -3,7 +3,7 @@
  * Too many are answered, never piled up:
  *
  *     connections_max   the next one is accepted and closed at once
- *     descriptor_max    likewise, when its descriptor has this number or a higher one. The kernel
+ *     descriptor_max    the same, when its descriptor has this number or a higher one. The kernel
  *                       gives the lowest that is free, so those above are left to the files of this
  *                       process, whatever listeners it has and whoever knocks
  *     handshakes_max    accepting waits; the kernel holds `backlog` of them, then drops

@@ -8,8 +8,8 @@
 
 struct weir__log_peek {
     uint64_t hub_id;     /* whose log it is; 0: that cannot be read */
-    uint32_t partitions; /* 0 likewise */
-    uint32_t version;    /* of its format; 0 likewise */
+    uint32_t partitions; /* 0 in that case */
+    uint32_t version;    /* of its format; 0 in that case */
     bool used;           /* false: it is proven that no batch was ever appended */
 };
 

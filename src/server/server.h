@@ -16,7 +16,7 @@
  *   WEIR__SERVER_BUSY_MS            a log that takes nothing in for so long: server-busy
  *   WEIR__SERVER_TOKEN_MS           a connection without a good token: closed
  *   WEIR__SERVER_CONNECTIONS_MAX    of one port: the next one is closed, and that is logged
- *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections, or more with many hubs: likewise. One
+ *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections, or more with many hubs: the same. One
  *                                   budget for all ports: idle strangers cannot take from the logs
  *   WEIR__SERVER_CLAIMS_MAX         audiences of a connection: the token is refused
  *   WEIR__SERVER_REPLIES_MAX        answers that a client does not fetch: its request is refused

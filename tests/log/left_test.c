@@ -222,7 +222,7 @@ static void spoilt_segment_keeps_its_bytes(void **state)
     assert_int_equal(w->log->segments[0]->disk_bytes, SEGMENT_BYTES);
 }
 
-/* Who published before the segment that is lost is in the file of producers. */
+/* Producers of the segments before the lost one are in the producers' file. */
 static void lost_segment_forgets_no_producer(void **state)
 {
     struct workload *w = *state;

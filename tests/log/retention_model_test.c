@@ -161,7 +161,7 @@ static void check_disk(struct model *m)
         violation(m, "stats say %" PRIu64 " bytes on disk, not %" PRIu64, s.disk_bytes, used);
 }
 
-/* Who does nothing reserves nothing, or little. */
+/* An idle hub reserves nothing, or little. */
 static void check_idle(struct model *m)
 {
     struct weir__log_stats s;
