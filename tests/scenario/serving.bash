@@ -34,7 +34,7 @@ expect() {
     want=$1
     shift
     code=0
-    "$@" >out 2>err </dev/null || code=$?
+    timeout 300 "$@" >out 2>err </dev/null || code=$?
     [ "$code" = "$want" ] || fail "exit code $code instead of $want from: $*"
 }
 # said PATTERN [FILE]
