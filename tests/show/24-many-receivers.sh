@@ -1,9 +1,9 @@
 #!/bin/bash
 # 24-many-receivers - five thousand receivers that wait on one partition: publishing keeps at least
 # 0.8 of its rate with ten of them (medians of interleaved rounds), and no call to publish takes
-# longer than 20 ms because of them: the longest call of the round in which it was shortest, for what
-# they cause they cause in every round. On a machine that is busy with other things a call takes longer
-# with ten of them as well, and is measured by that. `read` has one thread serve all of them.
+# longer than 20 ms because of them: the longest call of a round, in the median of the rounds. On a
+# machine that is busy with other things a call takes longer with ten of them as well, and is measured
+# by that; the longest of all rounds is printed. `read` has one thread serve all of them.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -21,7 +21,7 @@ run() { # run COUNT WAY
     rm -rf "$dir/data"
 }
 median() { sed "s/.*$2=\([0-9]*\).*/\1/" "$TMPDIR/$1" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
-least() { sed "s/.*$2=\([0-9]*\).*/\1/" "$TMPDIR/$1" | sort -n | head -1; }
+most() { sed "s/.*$2=\([0-9]*\).*/\1/" "$TMPDIR/$1" | sort -n | tail -1; }
 
 rm -f "$TMPDIR"/wait.* "$TMPDIR"/read.*
 for ((i = 0; i < ROUNDS; i++)); do
@@ -34,13 +34,13 @@ done
 rc=0
 for way in wait read; do
     few=$(median $way.$FEW rate) many=$(median "$way.$MANY" rate)
-    few_us=$(least $way.$FEW stall_us) many_us=$(least "$way.$MANY" stall_us)
+    few_us=$(median $way.$FEW stall_us) many_us=$(median "$way.$MANY" stall_us)
     share=$(awk "BEGIN { printf \"%.2f\", $many / $few }") word=ok
     awk "BEGIN { exit !($share >= 0.8) }" || { word=MISSED rc=1; }
     echo "ROW many-receivers way=$way receivers=$MANY events_s=$many with_$FEW=$few share=$share goal=0.8 $word"
     goal=20000 word=ok
     ((goal >= few_us * 3 / 2)) || goal=$((few_us * 3 / 2))
     ((many_us <= goal)) || { word=MISSED rc=1; }
-    echo "ROW many-receivers way=$way receivers=$MANY stall_us=$many_us with_$FEW=$few_us goal=$goal $word"
+    echo "ROW many-receivers way=$way receivers=$MANY stall_us=$many_us with_$FEW=$few_us goal=$goal longest=$(most "$way.$MANY" stall_us) $word"
 done
 exit $rc
