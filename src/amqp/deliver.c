@@ -10,7 +10,8 @@
  *   24  a0 04 delivery-tag 4                             the delivery-id once more
  *   30  70 message-format 4
  *   35  settled, more                                    41 or 42
- *   37  40 40 40 40 40                                   what follows is not said
+ *   37  40 40 40 40                                      these are not said
+ *   41  batchable                                        as settled, which is when it is true
  *
  * A payload that needs several frames is put down in one piece and moved apart. */
 #include <assert.h>
@@ -24,6 +25,7 @@
 #define AT_FORMAT 31
 #define AT_SETTLED 35
 #define AT_MORE 36
+#define AT_BATCHABLE 41
 #define WAITING_PART                                                                               \
     4 /* of the output that may wait before more is put there: it stays in the cache */
 #define CODE_FALSE 0x42 /* true is one less */
@@ -31,7 +33,7 @@
 static const uint8_t template[HEAD] = {
     0,    0, 0,    0, 2, 0,    0, 0,    0x00, 0x53, 0x14, 0xc0, 0x1d, 0x0b,
     0x70, 0, 0,    0, 0, 0x70, 0, 0,    0,    0,    0xa0, 0x04, 0,    0,
-    0,    0, 0x70, 0, 0, 0,    0, 0x42, 0x42, 0x40, 0x40, 0x40, 0x40, 0x40,
+    0,    0, 0x70, 0, 0, 0,    0, 0x42, 0x42, 0x40, 0x40, 0x40, 0x40, 0x42,
 };
 
 /* What all frames of one message share. */
@@ -52,7 +54,7 @@ static inline __attribute__((always_inline)) void put_head(const struct weir__am
     weir__store_be32(to + AT_ID, o->id);
     weir__store_be32(to + AT_TAG, o->id);
     weir__store_be32(to + AT_FORMAT, o->format);
-    to[AT_SETTLED] = (uint8_t)(CODE_FALSE - o->settled);
+    to[AT_SETTLED] = to[AT_BATCHABLE] = (uint8_t)(CODE_FALSE - o->settled);
     to[AT_MORE] = (uint8_t)(CODE_FALSE - more);
 }
 

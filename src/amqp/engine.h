@@ -251,9 +251,11 @@ struct weir__amqp_terms {
     bool role;                      /* attach only: ours */
     struct weir__amqp_value source; /* null: accept repeats the peer's; else an empty one */
     struct weir__amqp_value target; /* likewise */
-    uint8_t snd_settle_mode;        /* accept takes the peer's */
+    uint8_t snd_settle_mode;        /* accept takes the peer's, unless `settled` */
     uint8_t rcv_settle_mode;        /* likewise */
-    uint64_t max_message_size;      /* receiver: enforced; 0: none is announced, and
+    bool settled; /* accept only: what is sent comes settled, and what comes is settled at once,
+                     whatever the peer asked for; the attach says so */
+    uint64_t max_message_size; /* receiver: enforced; 0: none is announced, and
                                               partial_bytes is the bound */
     struct weir__amqp_value offered_capabilities, desired_capabilities, properties;
     uint32_t credit;  /* receiver: given at once and topped up when half is used; 0: by _flow */

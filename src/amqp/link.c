@@ -242,6 +242,8 @@ int weir__amqp_accept(struct weir__amqp_link *l, const struct weir__amqp_terms *
     assert(l->s->e->attaching == l && !l->sent_attach);
     if (mine.source.type == WEIR__AMQP_NULL) mine.source = f->attach.source;
     if (mine.target.type == WEIR__AMQP_NULL) mine.target = f->attach.target;
+    if (mine.settled && l->role == WEIR__AMQP_SENDER) l->snd_mode = WEIR__AMQP_SEND_SETTLED;
+    if (mine.settled && l->role == WEIR__AMQP_RECEIVER) l->rcv_mode = WEIR__AMQP_RECEIVE_FIRST;
     rc = take_terms(l, &mine, err);
     if (rc == 0) rc = write_attach(l, &mine, err);
     if (rc == 0) give_first_credit(l);

@@ -18,6 +18,8 @@ struct transfer {
  * far is found out at the end. */
 #define USUAL_BYTES (WEIR__AMQP_FRAME_HEAD + 12 + 3 * 5 + 2 + WEIR__AMQP_TAG_MAX + 2 + 8)
 
+#define TRANSFER_FIELDS 11
+
 #define USUAL_DOFF_TYPE 0x0002u     /* 02 00, as a little-endian load gives it; likewise */
 #define TRANSFER_LIST8 0xc0145300u  /* 00 53 14 c0 */
 #define TRANSFER_LIST32 0xd0145300u /* 00 53 14 d0 */
@@ -40,12 +42,18 @@ static inline const uint8_t *read_tag(const uint8_t *p, struct weir__bytes *out)
     return p + 2 + p[1];
 }
 
-/* Null or false, each of up to six bytes, of eight that can be read. */
+/* Null or false, each of up to five bytes, of eight that can be read. */
 static inline bool are_unset(const uint8_t *p, unsigned count)
 {
     uint64_t mask = ((uint64_t)1 << 8 * count) - 1;
 
     return !(((weir__load64(p) & 0xfdfdfdfdfdfdfdfd) ^ 0x4040404040404040) & mask);
+}
+
+/* Null, true or false, as a byte. */
+static inline bool is_flag(uint8_t code)
+{
+    return code - 0x40u <= 2;
 }
 
 /* The frame at f, of which USUAL_BYTES have come, when it is a whole message in the usual form. */
@@ -73,7 +81,9 @@ static inline bool read_usual(const uint8_t *f, size_t size, struct transfer *t)
         return false;
     t->settled = p[0] == 0x41;
     if (!t->settled && !are_unset(p, 1)) return false;
-    if (end - p != (ptrdiff_t)count - 4 || !are_unset(p + 1, count - 5)) return false;
+    if (end - p != (ptrdiff_t)count - 4) return false;
+    if (count == TRANSFER_FIELDS && !is_flag(p[6])) return false; /* batchable */
+    if (!are_unset(p + 1, count == TRANSFER_FIELDS ? 5 : count - 5)) return false;
     t->payload = weir__bytes_of(end, size - (size_t)(end - f));
     return true;
 }

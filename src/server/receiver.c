@@ -3,7 +3,9 @@
  *   news > weir__receiver_next > composed straight into the engine's output
  *
  * Credit is the link's own. Events are taken from the hub some at a time; those that the output has
- * no room for wait where they lie. Outcomes mean nothing to a stream and are not waited for. */
+ * no room for wait where they lie. Outcomes mean nothing to a stream: events go out settled, whatever
+ * the client asked for, and the attach says so. Azure does the same, and go-amqp renews credit for
+ * settled deliveries only. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +31,6 @@ struct receiver {
     struct weir__receiver *in;
     uint32_t partition;
     bool metrics;
-    bool settled;
     bool over; /* detached by us */
     struct weir__receiver_take take;
     uint32_t at; /* the first of take that was not sent */
@@ -109,7 +110,7 @@ static int send_event(struct receiver *r, const struct weir__event *e, struct we
     to = weir__amqp_deliver(r->duty.link, bound);
     if (!to) return NO_ROOM;
     rc = weir__amqp_compose(e->message, stamp, to, bound, &bytes, err);
-    if (rc == 0) weir__amqp_delivered(r->duty.link, bytes, 0, r->settled);
+    if (rc == 0) weir__amqp_delivered(r->duty.link, bytes, 0, true);
     return rc;
 }
 
@@ -327,7 +328,7 @@ static int attach(struct receiver *r, const struct weir__amqp_event *ev,
 int weir__serve_receiver(struct weir__connection *c, const struct weir__amqp_event *ev,
                          const struct weir__address *a, struct weir__refusal *refusal)
 {
-    struct weir__amqp_terms terms = {.no_outcomes = true};
+    struct weir__amqp_terms terms = {.no_outcomes = true, .settled = true};
     struct receiver *r = calloc(1, sizeof *r);
     int rc;
 
@@ -342,7 +343,6 @@ int weir__serve_receiver(struct weir__connection *c, const struct weir__amqp_eve
         free_receiver(r);
         return rc;
     }
-    r->settled = weir__amqp_link_settled(ev->link);
     weir__duty_start(&r->duty, c, ev->link, &calls);
     return 0;
 }

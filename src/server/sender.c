@@ -8,6 +8,9 @@
  * for one partition, with one key, become one. Each was looked at alone before, and has an outcome
  * of its own. Where the hub chooses the partition, it does so for a few of them at a time.
  *
+ * An outcome settles its delivery, also for a client that asked to settle second, which Python's does
+ * and then waits for nothing else; the attach says so.
+ *
  * What is wrong with a message is told as the outcome of its delivery, and the link stays: the
  * JavaScript client would otherwise wait for a minute. */
 #include <assert.h>
@@ -246,7 +249,8 @@ static int accept_link(struct sender *s, const struct weir__amqp_event *ev, stru
 {
     const struct weir__amqp_value *theirs = &ev->fields->attach.max_message_size;
     struct weir__amqp_terms terms = {.max_message_size = weir__hub_batch_bytes_max(s->hub),
-                                     .credit = WEIR__SERVER_CREDIT};
+                                     .credit = WEIR__SERVER_CREDIT,
+                                     .settled = true};
     uint8_t properties[WEIR__MARK_BYTES];
     struct weir__mark mark;
     int rc;

@@ -101,7 +101,7 @@ static void what_is_sent_keeps_its_form(void **state)
         "40 40 40"
         /* transfer: eleven, message-format never null */
         "0000002e 02 00 0003 005314 c0 1d 0b 70 00000001 70 00000000 a0 04 00000000 70 00000000 42 "
-        "42 40 40 40 40 40 'data'"
+        "42 40 40 40 40 42 'data'"
         /* detach: three; end, close: one */
         "00000012 02 00 0003 005316 c0 05 03 5201 41 40"
         "0000000f 02 00 0003 005317 c0 02 01 40"

@@ -70,6 +70,15 @@ static void accept_with_terms(struct side *s, const struct weir__amqp_event *ev)
         assert_int_equal(weir__amqp_accept(ev->link, &t, NULL), 0);
 }
 
+static void accept_settled(struct side *s, const struct weir__amqp_event *ev)
+{
+    struct weir__amqp_terms t = {.credit = 10, .settled = true};
+
+    (void)s;
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH)
+        assert_int_equal(weir__amqp_accept(ev->link, &t, NULL), 0);
+}
+
 /* What clients fail without: both ends not null, a maximum, a delivery-count, credit in the same
  * flight. */
 static void an_attach_is_answered_in_full(void **state)
@@ -98,6 +107,26 @@ static void an_attach_is_answered_in_full(void **state)
     assert_int_equal(c.attach.snd_settle_mode.u, WEIR__AMQP_SEND_SETTLED);
     assert_int_equal(c.attach.rcv_settle_mode.u, WEIR__AMQP_RECEIVE_SECOND);
     assert_true(weir__amqp_link_settled(p.side.told[p.side.count - 1].link));
+    peer_fini(&p);
+}
+
+/* An owner may insist on settled deliveries, in both directions, and the attach says so. */
+static void an_owner_may_insist_on_settled(void **state)
+{
+    struct weir__amqp_composite c;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &(struct manners){0});
+    p.side.on = accept_settled;
+    peer_say(&p, 0, "12: a1 01 's' 43 42 50 02 50 01 00 53 28 45 00 53 29 45 40 40 43");
+    c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_int_equal(c.attach.snd_settle_mode.u, WEIR__AMQP_SEND_MIXED);
+    assert_int_equal(c.attach.rcv_settle_mode.u, WEIR__AMQP_RECEIVE_FIRST);
+    peer_hear(&p, WEIR__AMQP_FLOW);
+    peer_say(&p, 0, "12: a1 01 'r' 52 01 41 50 02 50 01 00 53 28 45 00 53 29 45");
+    c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_int_equal(c.attach.snd_settle_mode.u, WEIR__AMQP_SEND_SETTLED);
+    assert_int_equal(c.attach.rcv_settle_mode.u, WEIR__AMQP_RECEIVE_SECOND);
     peer_fini(&p);
 }
 
@@ -277,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_is_an_attach_and_a_detach),
         cmocka_unit_test(an_attach_is_answered_in_full),
+        cmocka_unit_test(an_owner_may_insist_on_settled),
         cmocka_unit_test(the_peers_detach_is_answered),
         cmocka_unit_test(an_attach_may_be_taken_back),
         cmocka_unit_test(a_refusal_may_come_late),

@@ -230,25 +230,15 @@ class Proton:
         self.assertEqual(peer.send(peer.sender(self.target), event(4)), ACCEPTED)
         self.assertEqual(numbers(peer.take(link, 1, credit=0)), [4])
 
-    def test_settled_and_unsettled_deliveries(self):
+    def test_deliveries_are_settled_whatever_is_asked_for(self):
         peer = self.fill(3)
-        for mode, settled in ((Link.SND_SETTLED, True), (Link.SND_UNSETTLED, False),
-                              (Link.SND_MIXED, False)):
-            link = peer.receiver(self.place, settle=mode)
-            got = peer.take(link, 3)
-            self.assertEqual([m.settled_by_sender for m in got], [settled] * 3)
-            link.close()
-
-    def test_a_receiver_that_settles_second(self):
-        peer = self.fill(1)
-        link = peer.receiver(self.place, rcv_settle=Link.RCV_SECOND)
-        link.flow(1)
-        self.assertTrue(peer.until(lambda: link.current and not link.current.partial))
-        delivery = link.current
-        link.recv(delivery.pending)
-        link.advance()
-        delivery.update(delivery.ACCEPTED)  # and the server has the last word
-        self.assertTrue(peer.until(lambda: delivery.settled))
+        for mode in (Link.SND_SETTLED, Link.SND_UNSETTLED, Link.SND_MIXED):
+            for settles in (Link.RCV_FIRST, Link.RCV_SECOND):
+                link = peer.receiver(self.place, settle=mode, rcv_settle=settles)
+                self.assertEqual(link.remote_snd_settle_mode, Link.SND_SETTLED)
+                got = peer.take(link, 3)
+                self.assertEqual([m.settled_by_sender for m in got], [True] * 3)
+                link.close()
 
     def test_nothing_comes_twice(self):
         peer = self.fill(3)

@@ -38,6 +38,10 @@ class Short(int):  # ushort
     pass
 
 
+class Byte(int):  # ubyte
+    pass
+
+
 class Described:
     def __init__(self, code, value):
         self.code, self.value = code, value
@@ -52,6 +56,8 @@ def encode(v):
         return b"\x81" + struct.pack(">q", v)
     if isinstance(v, Short):
         return b"\x60" + struct.pack(">H", v)
+    if isinstance(v, Byte):
+        return b"\x50" + bytes([v])
     if isinstance(v, int):
         return b"\x70" + struct.pack(">I", v)
     if isinstance(v, (bytes, str)):
