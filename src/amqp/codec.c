@@ -68,6 +68,12 @@ static const char *const type_names[WEIR__AMQP_TYPES] = {
     "decimal32", "decimal64", "decimal128", "uuid",           "binary",    "string", "symbol",
     "list",      "map",       "array",      "described value"};
 
+const char *weir__amqp_code_name(uint8_t code)
+{
+    if (code == CODE_DESCRIBED) return type_names[WEIR__AMQP_DESCRIBED];
+    return codes[code].shape == SHAPE_UNKNOWN ? NULL : type_names[codes[code].type];
+}
+
 const char *weir__amqp_type_name(enum weir__amqp_type type)
 {
     return (unsigned)type < WEIR__AMQP_TYPES ? type_names[type] : "?";

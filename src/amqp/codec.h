@@ -126,5 +126,6 @@ bool weir__amqp_utf8(struct weir__bytes);
 
 /* "ulong"; for messages. */
 const char *weir__amqp_type_name(enum weir__amqp_type);
+const char *weir__amqp_code_name(uint8_t constructor); /* of what it begins; NULL: nothing */
 
 #endif

@@ -1,30 +1,29 @@
 /* compose.c - a stored event as a receiver gets it.
  *
  * What the hub knows of an event (sequence number, time, offset) is not stored with it, because it
- * is known only when the batch has its place. It becomes three message annotations on the way out,
- * 94 bytes for a 16-digit offset, which are copied from a template and filled in:
+ * is known only when the batch has its place. It becomes four message annotations on the way out,
+ * 125 bytes for a 16-digit offset, which are copied from a template and filled in:
  *
+ *   a3 1b "x-opt-sequence-number-epoch"  54 ff        -1: there is no geo-replication
  *   a3 15 "x-opt-sequence-number"  81 SSSSSSSS
  *   a3 13 "x-opt-enqueued-time"    83 TTTTTTTT
  *   a3 0c "x-opt-offset"           a1 LL text
  *   a3 13 "x-opt-partition-key"    a1 LL text     when the stamp has a key and the sender none
  *
- * The sender's annotations stand before them. */
+ * The sender's annotations stand before them. Annotations come first, then the sender's sections in
+ * the order in which they came, without the header: the service drops it, too. */
+#include "amqp/dialect.h"
 #include "amqp/message.h"
 
-#define NAME_SEQUENCE "x-opt-sequence-number"
-#define NAME_TIME "x-opt-enqueued-time"
-#define NAME_OFFSET "x-opt-offset"
-#define NAME_KEY "x-opt-partition-key"
-
-/* As most events get it, which have no annotations of their own: a map8 of six items, and an offset
- * of 16 digits. What stands behind the head is put behind a sender's annotations, too. */
-static const char template[] = "\x00\x53\x72\xc1\x5f\x06"
-                               "\xa3\x15" NAME_SEQUENCE "\x81"
+/* As most events get it, which have no annotations of their own: a map8 of eight items, and an
+ * offset of 16 digits. What stands behind the head is put behind a sender's annotations, too. */
+static const char template[] = "\x00\x53\x72\xc1\x7e\x08"
+                               "\xa3\x1b" WEIR__EH_SEQUENCE_EPOCH "\x54\xff"
+                               "\xa3\x15" WEIR__EH_SEQUENCE "\x81"
                                "........"
-                               "\xa3\x13" NAME_TIME "\x83"
+                               "\xa3\x13" WEIR__EH_TIME "\x83"
                                "........"
-                               "\xa3\x0c" NAME_OFFSET "\xa1\x10"
+                               "\xa3\x0c" WEIR__EH_OFFSET "\xa1\x10"
                                "................";
 
 #define DIGITS 16
@@ -32,18 +31,19 @@ static const char template[] = "\x00\x53\x72\xc1\x5f\x06"
 #define TEMPLATE_BYTES (sizeof template - 1)
 #define TEMPLATE_HEAD 6
 #define OWN (template + TEMPLATE_HEAD)
-#define OWN_SEQUENCE_AT (2 + sizeof NAME_SEQUENCE)
-#define OWN_TIME_AT (OWN_SEQUENCE_AT + 8 + 2 + sizeof NAME_TIME)
-#define OWN_OFFSET_AT (OWN_TIME_AT + 8 + 2 + sizeof NAME_OFFSET + 1)
+#define OWN_EPOCH_BYTES (2 + sizeof WEIR__EH_SEQUENCE_EPOCH + 1)
+#define OWN_SEQUENCE_AT (OWN_EPOCH_BYTES + 2 + sizeof WEIR__EH_SEQUENCE)
+#define OWN_TIME_AT (OWN_SEQUENCE_AT + 8 + 2 + sizeof WEIR__EH_TIME)
+#define OWN_OFFSET_AT (OWN_TIME_AT + 8 + 2 + sizeof WEIR__EH_OFFSET + 1)
 #define OWN_BYTES_MAX (OWN_OFFSET_AT + DECIMAL_MAX)
-#define OWN_ITEMS 6
+#define OWN_ITEMS 8
 
 #define DECIMAL_MAX 20                /* of 64 bits */
 #define DIGITS_LEAST 1000000000000000 /* the first number of 16 digits */
 #define DIGITS_END (10 * (uint64_t)DIGITS_LEAST)
 
-#define SECTION_HEAD 3                             /* 00 53 72 */
-#define KEY_HEAD_MAX (2 + sizeof NAME_KEY - 1 + 5) /* the name, then a1 LL or b1 LLLLLLLL */
+#define SECTION_HEAD 3                                 /* 00 53 72 */
+#define KEY_HEAD_MAX (2 + sizeof WEIR__EH_KEY - 1 + 5) /* the name, then a1 LL or b1 LLLLLLLL */
 #define STRING_SMALL_MAX 255
 
 #define MAP_HEAD_SMALL 3 /* c1 size count */
@@ -69,9 +69,10 @@ static bool is_named(const struct weir__amqp_value *key, const char *name, size_
 /* A name of ours, whether it came as a symbol, as it must, or as a string. */
 static bool is_ours(const struct weir__amqp_value *key)
 {
-    return is_named(key, NAME_SEQUENCE, sizeof NAME_SEQUENCE - 1) ||
-           is_named(key, NAME_TIME, sizeof NAME_TIME - 1) ||
-           is_named(key, NAME_OFFSET, sizeof NAME_OFFSET - 1);
+    return is_named(key, WEIR__EH_SEQUENCE, sizeof WEIR__EH_SEQUENCE - 1) ||
+           is_named(key, WEIR__EH_TIME, sizeof WEIR__EH_TIME - 1) ||
+           is_named(key, WEIR__EH_OFFSET, sizeof WEIR__EH_OFFSET - 1) ||
+           is_named(key, WEIR__EH_SEQUENCE_EPOCH, sizeof WEIR__EH_SEQUENCE_EPOCH - 1);
 }
 
 static int copy_kept(struct kept *kept, const struct weir__amqp_value *map, struct weir_error *err)
@@ -84,7 +85,7 @@ static int copy_kept(struct kept *kept, const struct weir__amqp_value *map, stru
     while (at = items.in.at, weir__amqp_items_pair(&items, &key, &value)) {
         size_t len = (size_t)(items.in.at - at);
         if (is_ours(&key)) continue;
-        if (is_named(&key, NAME_KEY, sizeof NAME_KEY - 1)) kept->has_key = true;
+        if (is_named(&key, WEIR__EH_KEY, sizeof WEIR__EH_KEY - 1)) kept->has_key = true;
         memcpy(kept->at, at, len);
         kept->at += len;
         kept->items += 2;
@@ -158,7 +159,7 @@ static uint8_t *put_own(uint8_t *to, struct weir__amqp_stamp *stamp)
 
 static uint8_t *put_key(uint8_t *to, struct weir__bytes key)
 {
-    static const char name[] = "\xa3\x13" NAME_KEY;
+    static const char name[] = "\xa3\x13" WEIR__EH_KEY;
 
     memcpy(to, name, sizeof name - 1);
     to += sizeof name - 1;
@@ -214,11 +215,53 @@ static uint8_t *put_bytes(uint8_t *to, const uint8_t *at, size_t len)
     return to + len;
 }
 
-/* Whether the first section comes after the annotations, so that there is nothing to look at. */
-static bool begins_late(struct weir__bytes stored)
+/* The head of a map32 section: 00 53 71 d1, size and count. */
+#define SECTION_MAP_HEAD (SECTION_HEAD + MAP_HEAD)
+
+/* The sender's delivery annotations and the hub's, in one section. The hub's come last. */
+static uint8_t *merge_delivery_annotations(uint8_t *to, const struct weir__amqp_value *sent,
+                                           struct weir__bytes section)
 {
-    return stored.len > 3 && stored.at[0] == 0x00 && stored.at[1] == 0x53 && stored.at[2] >= 0x73 &&
-           stored.at[2] <= 0x78;
+    struct weir__amqp_cursor c =
+        weir__amqp_cursor_of(weir__bytes_of(section.at + SECTION_HEAD, section.len - SECTION_HEAD));
+    struct weir__amqp_value ours = {0};
+    uint8_t *at = to + SECTION_MAP_HEAD;
+
+    weir__amqp_read(&c, &ours);
+    at = put_bytes(at, sent->bytes.at, sent->bytes.len);
+    at = put_bytes(at, ours.bytes.at, ours.bytes.len);
+    memcpy(to, section.at, SECTION_HEAD);
+    to[SECTION_HEAD] = 0xd1;
+    weir__store_be32(to + SECTION_HEAD + 1, (uint32_t)(sent->bytes.len + ours.bytes.len + 4));
+    weir__store_be32(to + SECTION_HEAD + 5, sent->count + ours.count);
+    return at;
+}
+
+/* The section among `cut`, a set of those that do not follow the annotations, that begins first from
+ * `at` on; NULL: none. */
+static const struct weir__amqp_span *next_cut(const struct weir__amqp_message *m, uint32_t cut,
+                                              size_t at)
+{
+    const struct weir__amqp_span *first = NULL;
+
+    for (int s = WEIR__AMQP_HEADER; s <= WEIR__AMQP_MESSAGE_ANNOTATIONS; s++)
+        if ((m->there & cut) >> s & 1 && m->section[s].at >= at &&
+            (!first || m->section[s].at < first->at))
+            first = &m->section[s];
+    return first;
+}
+
+static uint8_t *put_others(uint8_t *to, const struct weir__amqp_message *m, uint32_t cut)
+{
+    size_t at = 0;
+
+    for (;;) {
+        const struct weir__amqp_span *span = next_cut(m, cut, at);
+        size_t end = span ? span->at : m->raw.len;
+        to = put_bytes(to, m->raw.at + at, end - at);
+        if (!span) return to;
+        at = span->end;
+    }
 }
 
 /* Everything but the usual. */
@@ -226,26 +269,42 @@ static __attribute__((noinline)) int compose_slowly(struct weir__bytes stored,
                                                     struct weir__amqp_stamp *stamp, uint8_t *to,
                                                     size_t *out_bytes, struct weir_error *err)
 {
-    struct weir__amqp_value map = {.type = WEIR__AMQP_MAP};
-    struct weir__amqp_cursor rest = weir__amqp_cursor_of(stored);
-    const struct weir__amqp_span *header;
+    uint32_t cut = 1u << WEIR__AMQP_HEADER | 1u << WEIR__AMQP_MESSAGE_ANNOTATIONS;
+    struct weir__bytes metrics = stamp->delivery_annotations;
     struct weir__amqp_message m;
+    struct weir__amqp_value map, sent;
     uint8_t *at = to;
-    int rc;
+    int rc = weir__amqp_message_scan(&m, stored, WEIR__AMQP_SHALLOW, err);
 
-    if (!begins_late(stored)) {
-        rc = weir__amqp_message_scan_until(&m, stored, WEIR__AMQP_PROPERTIES, &rest, err);
-        if (rc != 0) return rc;
-        header = &m.section[WEIR__AMQP_HEADER];
-        at = put_bytes(at, stored.at + header->at, header->end - header->at);
-        map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
-    }
-    at = put_bytes(at, stamp->delivery_annotations.at, stamp->delivery_annotations.len);
+    if (rc != 0) return rc;
+    map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
+    sent = weir__amqp_message_map(&m, WEIR__AMQP_DELIVERY_ANNOTATIONS);
+    if (metrics.len) cut |= 1u << WEIR__AMQP_DELIVERY_ANNOTATIONS;
+    if (metrics.len && sent.count)
+        at = merge_delivery_annotations(at, &sent, metrics);
+    else
+        at = put_bytes(at, metrics.at, metrics.len);
     rc = put_annotations(&at, &map, stamp, err);
     if (rc != 0) return rc;
-    at = put_bytes(at, rest.at, weir__amqp_left(&rest));
+    at = put_others(at, &m, cut);
     *out_bytes = (size_t)(at - to);
     return 0;
+}
+
+/* 00 53 75 a0 and 00 53 75 b0, as a little-endian load gives them. */
+#define DATA_BINARY8 0xa0755300u
+#define DATA_BINARY32 0xb0755300u
+
+/* Whether nothing of an event has to move for the hub's annotations. Most are a data section and no
+ * more; for the others all of their sections are looked at. */
+static inline bool is_usual(struct weir__bytes stored)
+{
+    if (stored.len >= 5 && weir__load32(stored.at) == DATA_BINARY8)
+        return stored.len - 5 == stored.at[4] || weir__amqp_message_is_late(stored);
+    if (stored.len >= 8 && weir__load32(stored.at) == DATA_BINARY32)
+        return stored.len - 8 == weir__load_be32(stored.at + 4) ||
+               weir__amqp_message_is_late(stored);
+    return weir__amqp_message_is_late(stored);
 }
 
 int weir__amqp_compose(struct weir__bytes stored, struct weir__amqp_stamp *stamp, uint8_t *to,
@@ -256,7 +315,7 @@ int weir__amqp_compose(struct weir__bytes stored, struct weir__amqp_stamp *stamp
 
     if (bound > room || bound > UINT32_MAX)
         return weir__fail(err, WEIR_ETOOBIG, "composing may need %zu bytes", bound);
-    if (!begins_late(stored) || stamp->partition_key.at || !has_digits(stamp->offset))
+    if (!is_usual(stored) || stamp->partition_key.at || !has_digits(stamp->offset))
         return compose_slowly(stored, stamp, to, out_bytes, err);
     before = stamp->delivery_annotations.len;
     if (before) memcpy(to, stamp->delivery_annotations.at, before);

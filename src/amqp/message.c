@@ -53,6 +53,8 @@ static const struct section_row {
 
 #define ROWS (sizeof rows / sizeof rows[0])
 
+static const char bare[] = "a section must begin with 00";
+
 /* Copied, because compilers zero a struct of this size with an instruction that takes as long as
  * the rest of a scan. */
 static const struct weir__amqp_message blank;
@@ -81,7 +83,7 @@ static const struct section_row *read_long_descriptor(struct weir__amqp_cursor *
 
     if (weir__amqp_load8(c) != CODE_DESCRIBED) {
         c->at = start;
-        weir__amqp_stop(c, "a section must begin with 00");
+        weir__amqp_stop(c, bare);
         return NULL;
     }
     if (!weir__amqp_read_one(c, types, &v)) return NULL;
@@ -106,15 +108,15 @@ static inline const struct section_row *read_descriptor(struct weir__amqp_cursor
     return row;
 }
 
-/* Sections come in the order of their enumeration and once; only a body of data or of sequences
- * may go on. */
-static bool in_order(const struct weir__amqp_message *m, const struct section_row *row)
+/* Sections come once, at any place; only a body of data or of sequences may go on, as long as nothing
+ * else came between. */
+static bool may_come(const struct weir__amqp_message *m, const struct section_row *row)
 {
-    uint32_t later = m->there >> row->section;
+    uint32_t body = 1u << WEIR__AMQP_BODY;
 
-    if (!later) return true;
-    return row->section == WEIR__AMQP_BODY && later == 1 && row->body == m->body &&
-           row->body != WEIR__AMQP_BODY_VALUE;
+    if (!(m->there >> row->section & 1)) return true;
+    return row->section == WEIR__AMQP_BODY && row->body == m->body &&
+           row->body != WEIR__AMQP_BODY_VALUE && (m->there & ~body) == m->before_body;
 }
 
 static void note_section(struct weir__amqp_message *m, const struct section_row *row, size_t at,
@@ -127,11 +129,12 @@ static void note_section(struct weir__amqp_message *m, const struct section_row 
         span->value = (uint32_t)value;
     }
     span->end = (uint32_t)end;
-    m->there |= 1u << row->section;
     if (row->section == WEIR__AMQP_BODY) {
+        if (!m->body_count) m->before_body = m->there;
         m->body = row->body;
         m->body_count++;
     }
+    m->there |= 1u << row->section;
 }
 
 /* Reads a section that begins at c->at, and gives its content when it is data. */
@@ -143,9 +146,10 @@ static bool read_section(struct weir__amqp_message *m, struct weir__amqp_cursor 
 
     *row = read_descriptor(c);
     if (!*row) return false;
-    if (!in_order(m, *row)) {
+    if (!may_come(m, *row)) {
         c->at = at;
-        return weir__amqp_stop(c, "it is out of order or comes twice");
+        return weir__amqp_stop(c, (*row)->section == WEIR__AMQP_BODY ? "a second body"
+                                                                     : "it comes twice");
     }
     value = c->at;
     if (!weir__amqp_read_one(c, (*row)->types, &v)) return false;
@@ -188,6 +192,12 @@ static inline size_t measure_usual(const uint8_t *p, size_t left, const struct s
     return count > size - width || (r->types == MAP && count % 2) ? 0 : *head + size;
 }
 
+/* A footer may stand before the body; it is read with what else stands there. */
+static inline bool is_beyond(const struct section_row *row, enum weir__amqp_section until)
+{
+    return row->section >= until && (row->section != WEIR__AMQP_FOOTER || until != WEIR__AMQP_BODY);
+}
+
 /* The same for the next section of a message, which is noted when it is in its place. */
 static inline size_t read_usual(struct weir__amqp_message *m, const uint8_t *p, size_t left,
                                 enum weir__amqp_section until)
@@ -196,15 +206,26 @@ static inline size_t read_usual(struct weir__amqp_message *m, const uint8_t *p, 
     const struct section_row *row;
 
     len = measure_usual(p, left, &row, &head);
-    if (!len || row->section >= until || m->there >> row->section) return 0;
+    if (!len || is_beyond(row, until) || m->there >> row->section) return 0;
     if (row->body == WEIR__AMQP_BODY_DATA) m->data = weir__bytes_of(p + head, len - head);
     note_section(m, row, at, at + 3, at + len);
     return len;
 }
 
+/* Names what stands where a section should begin: a client that forgot the descriptor learns it. */
+static int fail_bare(struct weir_error *err, const struct weir__amqp_cursor *c)
+{
+    const char *name = weir__amqp_code_name(*c->at);
+
+    if (!name) name = "byte of no meaning";
+    return weir__fail(err, WEIR_EINVAL, "message section ?, byte %zu: found a %s, but %s",
+                      weir__amqp_offset(c), name, c->why);
+}
+
 static int fail_at(struct weir_error *err, const struct weir__amqp_cursor *c,
                    const struct section_row *row)
 {
+    if (!row && c->why == bare) return fail_bare(err, c);
     return weir__fail(err, WEIR_EINVAL, "message section %s, byte %zu: %s", row ? row->name : "?",
                       weir__amqp_offset(c), c->why);
 }
@@ -229,7 +250,7 @@ int weir__amqp_message_scan_until(struct weir__amqp_message *m, struct weir__byt
         rest->at = ahead.at;
         if (ahead.at == ahead.end) return 0;
         row = read_descriptor(&ahead);
-        if (row && row->section >= until) return 0;
+        if (row && is_beyond(row, until)) return 0;
         if (!read_section(m, rest, &row, &data)) return fail_at(err, rest, row);
     }
 }
@@ -296,6 +317,19 @@ static inline bool is_usual(const uint8_t *p, size_t left, struct weir__bytes *a
     return true;
 }
 
+bool weir__amqp_message_is_late(struct weir__bytes raw)
+{
+    const struct section_row *row;
+    const uint8_t *p = raw.at;
+    size_t left = raw.len, len, head;
+
+    for (; left; p += len, left -= len) {
+        len = measure_usual(p, left, &row, &head);
+        if (!len || row->section < WEIR__AMQP_PROPERTIES) return false;
+    }
+    return raw.len > 0;
+}
+
 static __attribute__((noinline)) int
 check_slowly(struct weir__bytes raw, struct weir__bytes *annotations, struct weir_error *err)
 {
@@ -357,6 +391,7 @@ static inline size_t measure_data(const uint8_t *p, size_t left, size_t *head)
 
 static inline void note_data(struct weir__amqp_message *m, uint32_t count)
 {
+    if (!m->body_count) m->before_body = m->there;
     m->there |= 1u << WEIR__AMQP_BODY;
     m->body = WEIR__AMQP_BODY_DATA;
     m->body_count += count;

@@ -1,6 +1,6 @@
 /* message.h - the sections of an AMQP 1.0 message.
  *
- * A message is a row of sections, each a descriptor (00 53 7x) and a value, in this order:
+ * A message is a row of sections, each a descriptor (00 53 7x) and a value, by AMQP in this order:
  *
  *   70 header                  list     what senders and brokers agree on
  *   71 delivery-annotations    map      for the next hop only
@@ -12,6 +12,10 @@
  *   76 sequence                list     or of these,
  *   77 value                   any      or one of these; no body at all is let pass
  *   78 footer                  map
+ *
+ * Senders do not all keep to the order: rhea writes the footer before the body, Azure's Python client
+ * its delivery-annotations last. Each section is taken once at any place; only the sections of a body
+ * stand side by side.
  *
  * Events are kept as they came. Scanning finds the sections, composing puts the hub's annotations
  * among them for delivery, and neither copies nor looks at the body. */
@@ -51,14 +55,15 @@ struct weir__amqp_span {
 struct weir__amqp_message {
     struct weir__bytes raw; /* borrowed */
     struct weir__amqp_span section[WEIR__AMQP_SECTIONS];
-    uint32_t there; /* a bit for each section that is there: 1u << WEIR__AMQP_HEADER ... */
+    uint32_t there;       /* a bit for each section that is there: 1u << WEIR__AMQP_HEADER ... */
+    uint32_t before_body; /* those that were there when the body began */
     enum weir__amqp_body body;
     uint32_t body_count;     /* sections in the body */
     struct weir__bytes data; /* the first data section's content; at is not NULL when it is there */
 };
 
 enum weir__amqp_depth {
-    WEIR__AMQP_SHALLOW, /* order, types and bounds of the sections */
+    WEIR__AMQP_SHALLOW, /* types and bounds of the sections, and that none comes twice */
     WEIR__AMQP_DEEP     /* also everything inside them, within the limits of codec.h, and the types
                            of the properties */
 };
@@ -67,7 +72,8 @@ enum weir__amqp_depth {
 int weir__amqp_message_scan(struct weir__amqp_message *, struct weir__bytes raw,
                             enum weir__amqp_depth, struct weir_error *);
 
-/* Finds the sections before this one and leaves rest at what follows them, unread. */
+/* Finds the sections before the first that is this one or, by AMQP's order, a later one, and leaves
+ * rest at what follows them, unread. A footer does not count as later than the body. */
 int weir__amqp_message_scan_until(struct weir__amqp_message *, struct weir__bytes raw,
                                   enum weir__amqp_section, struct weir__amqp_cursor *rest,
                                   struct weir_error *);
@@ -76,6 +82,10 @@ int weir__amqp_message_scan_until(struct weir__amqp_message *, struct weir__byte
  * its message-annotations; annotations->at is NULL when it has none. Several times as fast. */
 int weir__amqp_message_check(struct weir__bytes raw, struct weir__bytes *annotations,
                              struct weir_error *);
+
+/* Whether all sections are in their usual forms, and none of them is a header or annotations, so that
+ * annotations can be put in front of them. Not whether they are good otherwise. */
+bool weir__amqp_message_is_late(struct weir__bytes raw);
 
 /* Walks the data sections of a message: the events of a batch, or the parts of a body. */
 struct weir__amqp_batch_walk {
@@ -164,7 +174,7 @@ struct weir__amqp_stamp {
     uint64_t digits[2];
 };
 
-#define WEIR__AMQP_STAMP_BYTES 136 /* the most that our annotations take, but for what is given */
+#define WEIR__AMQP_STAMP_BYTES 176 /* the most that our annotations take, but for what is given */
 
 /* Room enough to compose an event of stored_bytes with this stamp. */
 static inline size_t weir__amqp_compose_bound(size_t stored_bytes,
@@ -174,10 +184,11 @@ static inline size_t weir__amqp_compose_bound(size_t stored_bytes,
            WEIR__AMQP_STAMP_BYTES;
 }
 
-/* The event as a receiver gets it: header as stored, the stamp's delivery annotations (the
- * sender's were for us), message annotations with x-opt-sequence-number, x-opt-offset,
- * x-opt-enqueued-time and the key at the end (the sender's under the first three names are
- * dropped), then the other sections untouched. Only the sections that change are looked at.
+/* The event as a receiver gets it: the stamp's delivery annotations, message annotations with
+ * x-opt-sequence-number-epoch, x-opt-sequence-number, x-opt-offset, x-opt-enqueued-time and the key at
+ * the end (the sender's under the first four names are dropped), then the other sections untouched,
+ * without the header. The sender's delivery annotations stay where they are, or are put before those
+ * of the stamp.
  * to must not overlap stored. WEIR_EINVAL when those sections are broken, WEIR_ETOOBIG when room
  * is less than the bound. */
 int weir__amqp_compose(struct weir__bytes stored, struct weir__amqp_stamp *, uint8_t *to,

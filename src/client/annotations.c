@@ -3,7 +3,7 @@
 #include "amqp/message.h"
 
 /* The key, in the form that nearly all clients write it; its length and text follow. */
-#define KEY_HEAD "\xa3\x13x-opt-partition-key\xa1"
+#define KEY_HEAD "\xa3\x13" WEIR__EH_KEY "\xa1"
 #define KEY_HEAD_BYTES (sizeof KEY_HEAD - 1)
 
 /* Up to the first that is no digit; offsets of other kinds than ours have no number. */
@@ -27,14 +27,14 @@ static bool read_pair(struct weir__annotations *a, struct weir__amqp_cursor *c)
     struct weir__amqp_value name, value;
 
     if (!weir__amqp_read(c, &name) || !weir__amqp_read(c, &value)) return false;
-    if (is_named(&name, "x-opt-sequence-number")) {
+    if (is_named(&name, WEIR__EH_SEQUENCE)) {
         a->sequence = (uint64_t)value.i;
         a->has_sequence = true;
-    } else if (is_named(&name, "x-opt-enqueued-time")) {
+    } else if (is_named(&name, WEIR__EH_TIME)) {
         a->time_ms = value.i;
-    } else if (is_named(&name, "x-opt-offset")) {
+    } else if (is_named(&name, WEIR__EH_OFFSET)) {
         a->offset = read_decimal(value.bytes);
-    } else if (is_named(&name, "x-opt-partition-key") && value.type == WEIR__AMQP_STRING) {
+    } else if (is_named(&name, WEIR__EH_KEY) && value.type == WEIR__AMQP_STRING) {
         if (!a->key.at) a->key = value.bytes;
     }
     return true;
@@ -63,11 +63,21 @@ static bool read_stamp(struct weir__annotations *a, struct weir__amqp_cursor *c)
     return true;
 }
 
+static bool read_epoch(struct weir__amqp_cursor *c, uint32_t *count)
+{
+    struct weir__bytes left = weir__bytes_of(c->at, weir__amqp_left(c));
+
+    if (!weir__stamp_pass_epoch(&left, count)) return false;
+    c->at = left.at;
+    return true;
+}
+
 void weir__annotations_read(struct weir__annotations *a, struct weir__bytes items, uint32_t count)
 {
     struct weir__amqp_cursor c = weir__amqp_cursor_of(items);
 
     while (count >= 2) {
+        if (read_epoch(&c, &count)) continue;
         if (count >= WEIR__STAMP_ITEMS && read_stamp(a, &c))
             count -= WEIR__STAMP_ITEMS;
         else if (read_key(a, &c) || read_pair(a, &c))

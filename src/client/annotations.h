@@ -4,6 +4,7 @@
 #define WEIR_CLIENT_ANNOTATIONS_H
 
 #include "amqp/codec.h"
+#include "amqp/dialect.h"
 
 struct weir__annotations {
     uint64_t sequence, offset;
@@ -19,13 +20,18 @@ void weir__annotations_read(struct weir__annotations *, struct weir__bytes items
 /* The same for a whole message, of which only the sections up to the annotations are looked at. */
 void weir__annotations_find(struct weir__annotations *, struct weir__bytes message);
 
-/* ---- the stamp: the three in the order and the forms that our own hub writes them ---- */
+/* ---- the stamp: the three in the order and the forms that our own hub writes them ----
+ *
+ * Before it stands the epoch of geo-replication, which is always the same; hubs of older versions do
+ * not write it. */
 
 #define WEIR__STAMP_ITEMS 6
 #define WEIR__STAMP_BYTES 94
-#define WEIR__STAMP_SEQUENCE "\xa3\x15x-opt-sequence-number\x81"
-#define WEIR__STAMP_TIME "\xa3\x13x-opt-enqueued-time\x83"
-#define WEIR__STAMP_OFFSET "\xa3\x0cx-opt-offset\xa1\x10"
+#define WEIR__STAMP_EPOCH "\xa3\x1b" WEIR__EH_SEQUENCE_EPOCH "\x54\xff"
+#define WEIR__STAMP_EPOCH_BYTES (sizeof WEIR__STAMP_EPOCH - 1)
+#define WEIR__STAMP_SEQUENCE "\xa3\x15" WEIR__EH_SEQUENCE "\x81"
+#define WEIR__STAMP_TIME "\xa3\x13" WEIR__EH_TIME "\x83"
+#define WEIR__STAMP_OFFSET "\xa3\x0c" WEIR__EH_OFFSET "\xa1\x10"
 #define WEIR__STAMP_TIME_AT (sizeof WEIR__STAMP_SEQUENCE - 1 + 8)
 #define WEIR__STAMP_OFFSET_AT (WEIR__STAMP_TIME_AT + sizeof WEIR__STAMP_TIME - 1 + 8)
 #define WEIR__STAMP_DIGITS_AT (WEIR__STAMP_OFFSET_AT + sizeof WEIR__STAMP_OFFSET - 1)
@@ -44,6 +50,18 @@ static inline bool weir__eight_digits(const uint8_t *at, uint64_t *out)
     v = (v & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
     v = (v & 0x00ff00ff00ff00ff) * 6553601 >> 16;
     *out = (v & 0x0000ffff0000ffff) * 42949672960001 >> 32;
+    return true;
+}
+
+/* Takes the epoch off the front of so many items, when it is there in its usual form. */
+static inline bool weir__stamp_pass_epoch(struct weir__bytes *items, uint32_t *count)
+{
+    if (*count < 2 || items->len < WEIR__STAMP_EPOCH_BYTES ||
+        !WEIR__STAMP_HAS(items->at, WEIR__STAMP_EPOCH))
+        return false;
+    items->at += WEIR__STAMP_EPOCH_BYTES;
+    items->len -= WEIR__STAMP_EPOCH_BYTES;
+    *count -= 2;
     return true;
 }
 

@@ -280,8 +280,11 @@ int weir__decode_delivery(struct weir__bytes message, uint32_t partition, struct
     int64_t time_ms;
     uint32_t count;
 
-    if (!split_usual(message, &items, &count, &body) || count != WEIR__STAMP_ITEMS ||
-        items.len != WEIR__STAMP_BYTES || !weir__stamp_read(items.at, &sequence, &time_ms, &offset))
+    if (!split_usual(message, &items, &count, &body))
+        return deliver_slowly(message, partition, arena, out, err);
+    weir__stamp_pass_epoch(&items, &count);
+    if (count != WEIR__STAMP_ITEMS || items.len != WEIR__STAMP_BYTES ||
+        !weir__stamp_read(items.at, &sequence, &time_ms, &offset))
         return deliver_slowly(message, partition, arena, out, err);
     *out = (struct weir_event){
         .body = outer(body),

@@ -72,13 +72,21 @@ static void put_key(struct weir__batch *b)
 static int check_event(struct weir__batch *b, struct weir__bytes raw, struct weir_error *err)
 {
     struct weir__bytes annotations;
+    int rc = weir__amqp_message_check(raw, &annotations, err);
+
+    if (rc != 0) return rc;
+    return b->count++ == 0 ? find_key(b, annotations, err) : 0;
+}
+
+static int check_event_of_batch(struct weir__batch *b, struct weir__bytes raw,
+                                struct weir_error *err)
+{
     int rc;
 
     if (raw.len == 0)
         return weir__fail(err, WEIR_EINVAL, "event %u of the batch is empty", b->count);
-    rc = weir__amqp_message_check(raw, &annotations, err);
-    if (rc != 0) return weir__wrap(err, rc, "event %u of the batch", b->count);
-    return b->count++ == 0 ? find_key(b, annotations, err) : 0;
+    rc = check_event(b, raw, err);
+    return rc == WEIR_EINVAL ? weir__wrap(err, rc, "event %u of the batch", b->count) : rc;
 }
 
 static int take_message(struct weir__batch *b, struct weir__bytes payload, struct weir_error *err)
@@ -92,28 +100,37 @@ static int take_message(struct weir__batch *b, struct weir__bytes payload, struc
     return 0;
 }
 
+/* The key of the envelope, as far as this was read. */
+static int find_envelope_key(struct weir__batch *b, const struct weir__amqp_message *envelope,
+                             struct weir_error *err)
+{
+    const struct weir__amqp_span *span = &envelope->section[WEIR__AMQP_MESSAGE_ANNOTATIONS];
+
+    if (!span->end) return 0;
+    return find_key(b, weir__bytes_of(envelope->raw.at + span->value, span->end - span->value),
+                    err);
+}
+
 static int take_envelope(struct weir__batch *b, struct weir__bytes payload, struct weir_error *err)
 {
     struct weir__amqp_batch_walk walk;
-    const struct weir__amqp_span *span;
-    struct weir__bytes event, annotations = {0};
+    struct weir__bytes event;
     const uint8_t *first, *end; /* of the data sections, which lie side by side */
     int rc = weir__amqp_batch_start(&walk, payload, err);
 
-    if (rc != 0) return rc;
-    span = &walk.envelope.section[WEIR__AMQP_MESSAGE_ANNOTATIONS];
-    if (span->end) annotations = weir__bytes_of(payload.at + span->value, span->end - span->value);
-    rc = find_key(b, annotations, err);
+    if (rc == 0) rc = find_envelope_key(b, &walk.envelope, err);
     if (rc != 0) return rc;
     for (first = walk.rest.at;;) {
         if (b->count) b->count += weir__amqp_batch_pass(&walk); /* the first may have the key */
         end = walk.rest.at;
         rc = weir__amqp_batch_next(&walk, &event, err);
         if (rc == 0 && !event.at) break;
-        if (rc == 0) rc = check_event(b, event, err);
+        if (rc == 0) rc = check_event_of_batch(b, event, err);
         if (rc != 0) return rc;
     }
     if (b->count == 0) return weir__fail(err, WEIR_EINVAL, "the batch has no events");
+    rc = find_envelope_key(b, &walk.envelope, err); /* which may stand behind the events */
+    if (rc != 0) return rc;
     put_key(b);
     add_part(b, first, (size_t)(end - first));
     return 0;

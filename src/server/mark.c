@@ -92,7 +92,6 @@ int weir__mark_read(uint32_t format, struct weir__bytes payload, struct weir__lo
                     struct weir_error *err)
 {
     struct weir__amqp_batch_walk walk;
-    struct weir__amqp_cursor rest;
     struct weir__amqp_message m;
     struct weir__amqp_value map;
     struct weir__mark mark;
@@ -104,7 +103,7 @@ int weir__mark_read(uint32_t format, struct weir__bytes payload, struct weir__lo
         if (rc == 0) rc = weir__amqp_batch_next(&walk, &payload, err);
         if (rc == 0 && !payload.at) return 0;
     }
-    if (rc == 0) rc = weir__amqp_message_scan_until(&m, payload, WEIR__AMQP_PROPERTIES, &rest, err);
+    if (rc == 0) rc = weir__amqp_message_scan(&m, payload, WEIR__AMQP_SHALLOW, err);
     if (rc != 0) return rc;
     map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
     if (!find_all(&map, &mark))
