@@ -103,7 +103,7 @@ static void answer_attach(struct world *w, struct program *p, struct weir__amqp_
     if (choice < 200)
         weir__amqp_accept(l, &t, NULL);
     else
-        weir__amqp_refuse(l, &error, choice & 1, NULL);
+        weir__amqp_refuse(l, &error, (enum weir__amqp_echo)(choice % 3), NULL);
 }
 
 static void check_event(struct world *w, const struct weir__amqp_event *ev)

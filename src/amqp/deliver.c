@@ -198,9 +198,11 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
 int weir__amqp_send(struct weir__amqp_link *l, struct weir__bytes payload, uint32_t format,
                     bool settled, uint32_t *id)
 {
-    uint8_t *to = weir__amqp_deliver(l, payload.len);
     uint32_t given;
+    uint8_t *to;
 
+    if (l->s->e->gathered_session) weir__amqp_gathered_flush(l->s->e);
+    to = weir__amqp_deliver(l, payload.len);
     if (!to) return WEIR_EBUSY;
     if (payload.len) memcpy(to, payload.at, payload.len);
     given = weir__amqp_delivered(l, payload.len, format, settled);

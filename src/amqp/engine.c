@@ -141,6 +141,7 @@ void weir__amqp_free(struct weir__amqp *e)
     }
     weir__amqp_slots_fini(&e->ours);
     weir__amqp_slots_fini(&e->theirs);
+    free(e->ended);
     weir__buf_fini(&e->out);
     weir__buf_fini(&e->early);
     free(e->in);

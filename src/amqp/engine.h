@@ -195,7 +195,7 @@ struct weir__amqp_delivery {
     uint32_t format; /* 0, WEIR__AMQP_FORMAT_BATCH */
     bool settled;
     bool too_large; /* larger than the link's max-message-size: no payload, size tells */
-    struct weir__bytes tag, payload;
+    struct weir__bytes tag, payload; /* of a message in several frames a long tag is cut */
     uint64_t size;
 };
 
@@ -270,11 +270,17 @@ int weir__amqp_attach(struct weir__amqp_session *, const struct weir__amqp_terms
 int weir__amqp_accept(struct weir__amqp_link *, const struct weir__amqp_terms *,
                       struct weir_error *);
 
-/* Answers with an attach without source and target, or, when echoed, with the peer's, and a detach
- * with this error behind it. ATTACH must be the current event. When the answer cannot be written the
- * connection ends, for the peer would wait for it. */
-int weir__amqp_refuse(struct weir__amqp_link *, const struct weir__amqp_error *, bool echoed,
-                      struct weir_error *);
+/* Of source and target, what a refusal repeats of the peer's attach. */
+enum weir__amqp_echo {
+    WEIR__AMQP_ECHO_NONE,
+    WEIR__AMQP_ECHO_THEIRS, /* the peer's own; ours, which is not there, is null */
+    WEIR__AMQP_ECHO_BOTH
+};
+
+/* Answers with an attach and a detach with this error behind it. ATTACH must be the current event. When
+ * the answer cannot be written the connection ends, for the peer would wait for it. */
+int weir__amqp_refuse(struct weir__amqp_link *, const struct weir__amqp_error *,
+                      enum weir__amqp_echo, struct weir_error *);
 
 /* Sends a closing detach; the DETACH event follows when the peer has answered. For a link that was
  * not answered this is a refusal, at any time. */
@@ -300,7 +306,8 @@ uint8_t *weir__amqp_deliver(struct weir__amqp_link *, size_t bytes);
 uint32_t weir__amqp_delivered(struct weir__amqp_link *, size_t bytes, uint32_t format,
                               bool settled); /* the delivery-id */
 
-/* Both steps, with bytes that are elsewhere. WEIR_EBUSY: not now. */
+/* Both steps, with bytes that are elsewhere; outcomes that were given before go first. WEIR_EBUSY: not
+ * now. */
 int weir__amqp_send(struct weir__amqp_link *, struct weir__bytes payload, uint32_t format,
                     bool settled, uint32_t *id);
 

@@ -150,33 +150,61 @@ static struct weir__amqp_value terminus(const struct weir__amqp_value *v, enum w
     return weir__amqp_composite_value(&c, scratch, 32);
 }
 
+/* What every attach of a link says. */
+static void begin_attach(const struct weir__amqp_link *l, struct weir__amqp_composite *c)
+{
+    weir__amqp_composite_init(c, WEIR__AMQP_ATTACH);
+    c->attach.name = weir__amqp_bytes(WEIR__AMQP_STRING, l->name, l->name_len);
+    c->attach.handle = weir__amqp_unsigned(WEIR__AMQP_UINT, l->handle);
+    c->attach.role = weir__amqp_unsigned(WEIR__AMQP_BOOL, l->role);
+    c->attach.snd_settle_mode = weir__amqp_unsigned(WEIR__AMQP_UBYTE, l->snd_mode);
+    c->attach.rcv_settle_mode = weir__amqp_unsigned(WEIR__AMQP_UBYTE, l->rcv_mode);
+    if (l->role == WEIR__AMQP_SENDER)
+        c->attach.initial_delivery_count = weir__amqp_unsigned(WEIR__AMQP_UINT, l->delivery_count);
+}
+
+static int end_attach(struct weir__amqp_link *l, const struct weir__amqp_composite *c,
+                      struct weir_error *err)
+{
+    int rc = weir__amqp_write(l->s->e, l->s->channel, c, err);
+
+    if (rc == 0) l->sent_attach = true;
+    return rc;
+}
+
 static int write_attach(struct weir__amqp_link *l, const struct weir__amqp_terms *t,
                         struct weir_error *err)
 {
     uint8_t source[32], target[32];
     struct weir__amqp_composite c;
-    int rc;
 
-    weir__amqp_composite_init(&c, WEIR__AMQP_ATTACH);
-    c.attach.name = weir__amqp_bytes(WEIR__AMQP_STRING, l->name, l->name_len);
-    c.attach.handle = weir__amqp_unsigned(WEIR__AMQP_UINT, l->handle);
-    c.attach.role = weir__amqp_unsigned(WEIR__AMQP_BOOL, l->role);
-    c.attach.snd_settle_mode = weir__amqp_unsigned(WEIR__AMQP_UBYTE, l->snd_mode);
-    c.attach.rcv_settle_mode = weir__amqp_unsigned(WEIR__AMQP_UBYTE, l->rcv_mode);
-    if (t) {
-        c.attach.source = terminus(&t->source, WEIR__AMQP_SOURCE, source);
-        c.attach.target = terminus(&t->target, WEIR__AMQP_TARGET, target);
-        c.attach.offered_capabilities = t->offered_capabilities;
-        c.attach.desired_capabilities = t->desired_capabilities;
-        c.attach.properties = t->properties;
-        if (t->max_message_size)
-            c.attach.max_message_size = weir__amqp_unsigned(WEIR__AMQP_ULONG, t->max_message_size);
+    begin_attach(l, &c);
+    c.attach.source = terminus(&t->source, WEIR__AMQP_SOURCE, source);
+    c.attach.target = terminus(&t->target, WEIR__AMQP_TARGET, target);
+    c.attach.offered_capabilities = t->offered_capabilities;
+    c.attach.desired_capabilities = t->desired_capabilities;
+    c.attach.properties = t->properties;
+    if (t->max_message_size)
+        c.attach.max_message_size = weir__amqp_unsigned(WEIR__AMQP_ULONG, t->max_message_size);
+    return end_attach(l, &c, err);
+}
+
+/* The attach before a refusal's detach. The peer's is in fields when any of it is echoed. */
+static int write_refusal(struct weir__amqp_link *l, enum weir__amqp_echo echo,
+                         struct weir_error *err)
+{
+    const struct weir__amqp_composite *f = &l->s->e->fields;
+    bool source = echo == WEIR__AMQP_ECHO_BOTH, target = source;
+    struct weir__amqp_composite c;
+
+    if (echo == WEIR__AMQP_ECHO_THEIRS) {
+        source = l->role == WEIR__AMQP_RECEIVER;
+        target = !source;
     }
-    if (l->role == WEIR__AMQP_SENDER)
-        c.attach.initial_delivery_count = weir__amqp_unsigned(WEIR__AMQP_UINT, l->delivery_count);
-    rc = weir__amqp_write(l->s->e, l->s->channel, &c, err);
-    if (rc == 0) l->sent_attach = true;
-    return rc;
+    begin_attach(l, &c);
+    if (source) c.attach.source = f->attach.source;
+    if (target) c.attach.target = f->attach.target;
+    return end_attach(l, &c, err);
 }
 
 /* The session must be able to remember what this link leaves unsettled. */
@@ -250,17 +278,15 @@ int weir__amqp_accept(struct weir__amqp_link *l, const struct weir__amqp_terms *
     return rc;
 }
 
-int weir__amqp_refuse(struct weir__amqp_link *l, const struct weir__amqp_error *error, bool echoed,
-                      struct weir_error *err)
+int weir__amqp_refuse(struct weir__amqp_link *l, const struct weir__amqp_error *error,
+                      enum weir__amqp_echo echo, struct weir_error *err)
 {
-    const struct weir__amqp_composite *f = &l->s->e->fields;
-    struct weir__amqp_terms echo = {.source = f->attach.source, .target = f->attach.target};
     struct weir_error why;
     int rc;
 
     if (!weir__amqp_link_usable(l)) return weir__fail(err, WEIR_ECLOSED, "refuse");
     assert(l->s->e->attaching == l && !l->sent_attach);
-    rc = write_attach(l, echoed ? &echo : NULL, &why);
+    rc = write_refusal(l, echo, &why);
     if (rc == 0)
         write_detach(l, true, error);
     else
@@ -272,7 +298,7 @@ int weir__amqp_refuse(struct weir__amqp_link *l, const struct weir__amqp_error *
 void weir__amqp_detach(struct weir__amqp_link *l, const struct weir__amqp_error *error)
 {
     if (!weir__amqp_link_usable(l)) return;
-    if (!l->sent_attach && write_attach(l, NULL, NULL) != 0)
+    if (!l->sent_attach && write_refusal(l, WEIR__AMQP_ECHO_NONE, NULL) != 0)
         weir__amqp_fall(l->s->e);
     else
         write_detach(l, true, error);
@@ -372,7 +398,8 @@ bool weir__amqp_on_detach(struct weir__amqp *e, uint16_t channel, struct weir__a
                                        handle);
     local = l->sent_detach;
     told = l->told;
-    if (!l->sent_attach && write_attach(l, NULL, NULL) != 0) return weir__amqp_fall(e);
+    if (!l->sent_attach && write_refusal(l, WEIR__AMQP_ECHO_NONE, NULL) != 0)
+        return weir__amqp_fall(e);
     if (!l->sent_detach) write_detach(l, f->detach.closed.u != 0, NULL);
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return false;
     weir__amqp_link_drop(l);

@@ -13,10 +13,10 @@ struct transfer {
     struct weir__bytes tag, payload;
 };
 
-/* The most that a frame's header and fields take in their usual forms, with a tag as long as it may
+/* The most that a frame's header and fields take in their usual forms, with a tag as long as it should
  * be. Where as many bytes have come they can be read without asking before each: what is read too
  * far is found out at the end. */
-#define USUAL_BYTES (WEIR__AMQP_FRAME_HEAD + 12 + 3 * 5 + 2 + WEIR__AMQP_TAG_MAX + 2 + 8)
+#define USUAL_BYTES (WEIR__AMQP_FRAME_HEAD + 12 + 3 * 5 + 2 + WEIR__AMQP_TAG_USUAL + 2 + 8)
 
 #define TRANSFER_FIELDS 11
 
@@ -37,7 +37,7 @@ static inline const uint8_t *read_uint(const uint8_t *p, uint32_t *out)
 
 static inline const uint8_t *read_tag(const uint8_t *p, struct weir__bytes *out)
 {
-    if (p[0] != 0xa0 || p[1] > WEIR__AMQP_TAG_MAX) return NULL;
+    if (p[0] != 0xa0 || p[1] > WEIR__AMQP_TAG_USUAL) return NULL;
     *out = weir__bytes_of(p + 2, p[1]);
     return p + 2 + p[1];
 }
@@ -195,9 +195,13 @@ static bool begin_delivery(struct weir__amqp_link *l, const struct transfer *t,
 {
     struct weir__amqp_session *s = l->s;
 
-    if (!t->has_id || t->tag.len > WEIR__AMQP_TAG_MAX)
+    if (!t->has_id)
         return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
-                                       "transfer without delivery-id, or with a tag too long");
+                                       "the first transfer of a delivery has no delivery-id");
+    if (t->tag.len > WEIR__AMQP_TAG_MAX)
+        return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
+                                       "a delivery-tag of %zu bytes, at most %d are taken",
+                                       t->tag.len, WEIR__AMQP_TAG_MAX);
     if (!s->in_known) s->in.low = s->in.next = t->id;
     s->in_known = true;
     if (t->id != s->in.next)
@@ -227,8 +231,8 @@ static void begin_partial(struct weir__amqp_link *l, const struct transfer *t)
     l->partial_id = t->id;
     l->partial_format = t->format;
     l->partial_size = 0;
-    l->tag_len = (uint8_t)t->tag.len;
-    if (t->tag.len) memcpy(l->tag, t->tag.at, t->tag.len);
+    l->tag_len = (uint8_t)(t->tag.len < sizeof l->tag ? t->tag.len : sizeof l->tag);
+    if (l->tag_len) memcpy(l->tag, t->tag.at, l->tag_len);
     weir__buf_clear(&l->buf);
 }
 

@@ -108,13 +108,41 @@ void weir__amqp_session_free(struct weir__amqp_session *s)
     free(s);
 }
 
-/* The session that a frame is for. A frame for none of them breaks the connection; one for a
- * session that we have ended is not looked at, and NULL is returned for both. */
+/* Channels whose session the peer has ended are remembered, a bit for each. Without memory for that
+ * they are forgotten. */
+static void note_ended(struct weir__amqp *e, uint16_t channel, bool ended)
+{
+    size_t bytes = e->o.channel_max / 8u + 1;
+
+    if (!e->ended && ended) {
+        e->ended = calloc(1, bytes);
+        if (e->ended) e->thing_bytes += bytes;
+    }
+    if (!e->ended || channel > e->o.channel_max) return;
+    e->ended[channel / 8] &= (uint8_t) ~(1u << channel % 8);
+    e->ended[channel / 8] |= (uint8_t)(ended << channel % 8);
+}
+
+static bool was_ended(const struct weir__amqp *e, uint16_t channel)
+{
+    return e->ended && channel <= e->o.channel_max && e->ended[channel / 8] >> channel % 8 & 1;
+}
+
+/* No session: Azure's Python client detaches links after it has ended their session, which is passed
+ * over; a channel that never had one breaks the connection. */
+static void refuse_channel(struct weir__amqp *e, uint16_t channel)
+{
+    if (!was_ended(e, channel))
+        weir__amqp_fail(e, WEIR__AMQP_COND_NOT_ALLOWED, "no session on channel %u", channel);
+}
+
+/* The session that a frame is for. NULL: there is none, or we have ended it, and the frame is not
+ * looked at; or the connection is broken. */
 struct weir__amqp_session *weir__amqp_session_at(struct weir__amqp *e, uint16_t channel)
 {
     struct weir__amqp_session *s = weir__amqp_slot(&e->theirs, channel);
 
-    if (!s) weir__amqp_fail(e, WEIR__AMQP_COND_NOT_ALLOWED, "no session on channel %u", channel);
+    if (!s) refuse_channel(e, channel);
     return s && !s->sent_end ? s : NULL;
 }
 
@@ -240,6 +268,7 @@ bool weir__amqp_on_begin(struct weir__amqp *e, uint16_t channel, struct weir__am
     if (!weir__amqp_slot_put(&e->theirs, channel, s))
         return weir__amqp_fail(e, WEIR__AMQP_COND_INTERNAL, "no memory for a session");
     s->remote_channel = channel;
+    note_ended(e, channel, false);
     take_begin(s);
     if (!reply && write_begin(s, NULL) != 0) return weir__amqp_fall(e);
     s->told = false;
@@ -254,10 +283,13 @@ bool weir__amqp_on_end(struct weir__amqp *e, uint16_t channel, struct weir__amqp
     struct weir__amqp_session *s = weir__amqp_slot(&e->theirs, channel);
 
     (void)ev;
-    if (!s)
-        return weir__amqp_fail(e, WEIR__AMQP_COND_NOT_ALLOWED, "no session on channel %u", channel);
+    if (!s) {
+        refuse_channel(e, channel);
+        return false;
+    }
     e->local = s->sent_end;
     s->got_end = true;
+    note_ended(e, channel, true);
     if (!s->sent_end) write_end(s, NULL);
     e->problem = weir__amqp_error_read(&e->fields.end.error);
     if (e->stage != WEIR__AMQP_STAGE_CLOSED) e->sweep = s;

@@ -23,7 +23,8 @@
 /* Every frame of an outgoing message begins with these bytes; drawn in deliver.c. */
 #define WEIR__AMQP_TRANSFER_HEAD 42
 
-#define WEIR__AMQP_TAG_MAX 32 /* bytes of a delivery-tag, by the specification */
+#define WEIR__AMQP_TAG_USUAL 32 /* bytes of a delivery-tag, by the specification; */
+#define WEIR__AMQP_TAG_MAX 255  /* but Azure's old JavaScript client makes it of a message-id */
 #define WEIR__AMQP_PROBLEM_MAX 256
 
 enum weir__amqp_stage {
@@ -76,8 +77,8 @@ struct weir__amqp_link {
 
     /* Receiver: the message of which some frames came. Sender: of which some frames went. */
     bool partial, partial_settled, partial_too_large;
-    uint8_t tag_len;
-    uint8_t tag[WEIR__AMQP_TAG_MAX];
+    uint8_t tag_len; /* of a longer tag the first bytes are kept */
+    uint8_t tag[WEIR__AMQP_TAG_USUAL];
     uint32_t partial_id, partial_format;
     uint64_t partial_size; /* receiver: so far; sender: sent of buf */
     struct weir__buf buf;
@@ -104,6 +105,7 @@ struct weir__amqp {
 
     uint32_t peer_frame, peer_channel_max, peer_idle_ms;
     struct weir__amqp_slots ours, theirs; /* sessions by channel */
+    uint8_t *ended; /* the peer's channels whose session it has ended; see session.c */
     struct weir__amqp_session *sessions;
     uint32_t session_count, link_count, rests;
     size_t partial_bytes, thing_bytes; /* of messages; of sessions and links */

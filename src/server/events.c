@@ -1,4 +1,6 @@
 /* events.c - what a peer says on a connection, and who is asked about it. */
+#include <strings.h>
+
 #include "server/state.h"
 
 static void on_protocol(struct weir__connection *c, const struct weir__amqp_event *ev)
@@ -59,7 +61,15 @@ static int read_address(const struct weir__amqp_event *ev, struct weir__address 
 static int open_nothing(struct weir__connection *c, const struct weir__amqp_event *ev,
                         const struct weir__address *a, struct weir__refusal *r)
 {
+    size_t len = strlen(a->path.text), word = sizeof "/Partitions" - 1;
+
     (void)ev;
+    if (len > word && strcasecmp(a->path.text + len - word, "/Partitions") == 0)
+        return weir__fail(&r->why, WEIR_EINVAL,
+                          "Invalid EventHub address. It must be either of the following. Sender: "
+                          "<EventHubName>. Partition Sender: <EventHubName>/Partitions/"
+                          "<PartitionNumber>. Partition Receiver: <EventHubName>/ConsumerGroups/"
+                          "<ConsumerGroupName>/Partitions/<PartitionNumber>.");
     return weir__connection_not_found(c, a->path.text, &r->why);
 }
 
@@ -72,6 +82,15 @@ static const weir__duty_open_fn doors[WEIR__ADDRESS_KINDS][2] = {
     [WEIR__ADDRESS_RECEIVE] = {weir__serve_receiver, open_nothing},
 };
 
+/* A stolen place is told in another form than all else: Go's client asks for it. uAMQP, which C++ has,
+ * tries again and again when its own target is not repeated; its sender wants nothing repeated. */
+static enum weir__amqp_echo echo_of(const struct weir__amqp_link *link, int rc)
+{
+    if (rc == WEIR_EEPOCH || rc == WEIR_ESTOLEN) return WEIR__AMQP_ECHO_BOTH;
+    return weir__amqp_link_role(link) == WEIR__AMQP_SENDER ? WEIR__AMQP_ECHO_THEIRS
+                                                           : WEIR__AMQP_ECHO_NONE;
+}
+
 static void on_attach(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
     struct weir__refusal r = {{0}, NULL};
@@ -82,8 +101,7 @@ static void on_attach(struct weir__connection *c, const struct weir__amqp_event 
     if (rc == 0) rc = doors[a.kind][weir__amqp_link_role(ev->link)](c, ev, &a, &r);
     if (rc == 0) return;
     error = weir__errors_say(&r);
-    /* A stolen place is told in another form than all else: Go's client asks for it. */
-    weir__amqp_refuse(ev->link, &error, rc == WEIR_EEPOCH || rc == WEIR_ESTOLEN, NULL);
+    weir__amqp_refuse(ev->link, &error, echo_of(ev->link, rc), NULL);
     weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: link '%.*s' refused: %s",
                    weir__tcp_peer(c->tcp), (int)weir__amqp_link_name(ev->link).len,
                    (const char *)weir__amqp_link_name(ev->link).at, r.why.text);

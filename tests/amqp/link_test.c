@@ -16,14 +16,42 @@ static void refuse_plainly(struct side *s, const struct weir__amqp_event *ev)
 {
     (void)s;
     if (ev->type == WEIR__AMQP_EVENT_ATTACH)
-        assert_int_equal(weir__amqp_refuse(ev->link, &stolen, false, NULL), 0);
+        assert_int_equal(weir__amqp_refuse(ev->link, &stolen, WEIR__AMQP_ECHO_NONE, NULL), 0);
 }
 
 static void refuse_echoed(struct side *s, const struct weir__amqp_event *ev)
 {
     (void)s;
     if (ev->type == WEIR__AMQP_EVENT_ATTACH)
-        assert_int_equal(weir__amqp_refuse(ev->link, &stolen, true, NULL), 0);
+        assert_int_equal(weir__amqp_refuse(ev->link, &stolen, WEIR__AMQP_ECHO_BOTH, NULL), 0);
+}
+
+static void refuse_half_echoed(struct side *s, const struct weir__amqp_event *ev)
+{
+    (void)s;
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH)
+        assert_int_equal(weir__amqp_refuse(ev->link, &stolen, WEIR__AMQP_ECHO_THEIRS, NULL), 0);
+}
+
+/* What the peer has is repeated, what we would have is not there. */
+static void a_refusal_may_repeat_the_peers_end(void **state)
+{
+    struct weir__amqp_composite c;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &(struct manners){0});
+    p.side.on = refuse_half_echoed;
+    peer_say(&p, 0, SAY_RECEIVER);
+    c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_int_equal(c.attach.source.type, WEIR__AMQP_NULL);
+    assert_int_equal(c.attach.target.type, WEIR__AMQP_DESCRIBED);
+    peer_hear(&p, WEIR__AMQP_DETACH);
+    peer_say(&p, 0, SAY_SENDER);
+    c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_int_equal(c.attach.source.type, WEIR__AMQP_DESCRIBED);
+    assert_int_equal(c.attach.target.type, WEIR__AMQP_NULL);
+    peer_hear(&p, WEIR__AMQP_DETACH);
+    peer_fini(&p);
 }
 
 /* Source and target null, or the peer's; a closing detach with the error right behind it; and one
@@ -270,7 +298,7 @@ static void refuse_in_vain(struct side *s, const struct weir__amqp_event *ev)
 {
     (void)s;
     if (ev->type == WEIR__AMQP_EVENT_ATTACH)
-        assert_int_not_equal(weir__amqp_refuse(ev->link, &stolen, false, NULL), 0);
+        assert_int_not_equal(weir__amqp_refuse(ev->link, &stolen, WEIR__AMQP_ECHO_NONE, NULL), 0);
 }
 
 /* Here because the name alone fills the peer's frame, elsewhere because memory has run out: the peer
@@ -305,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_is_an_attach_and_a_detach),
+        cmocka_unit_test(a_refusal_may_repeat_the_peers_end),
         cmocka_unit_test(an_attach_is_answered_in_full),
         cmocka_unit_test(an_owner_may_insist_on_settled),
         cmocka_unit_test(the_peers_detach_is_answered),

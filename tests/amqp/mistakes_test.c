@@ -168,6 +168,37 @@ static void what_was_ended_is_deaf(void **state)
     peer_fini(&p);
 }
 
+/* Azure's Python client detaches its links after it has ended their session. */
+static void what_the_peer_ended_is_passed_over(void **state)
+{
+    struct manners manners = {.credit = 2};
+    struct weir__amqp_composite c;
+    static struct peer p;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_hear(&p, WEIR__AMQP_ATTACH);
+    peer_hear(&p, WEIR__AMQP_FLOW);
+    peer_say(&p, 0, SAY_END);
+    peer_hear(&p, WEIR__AMQP_END);
+    peer_say(&p, 0, "16: 43 41");
+    peer_say(&p, 0, "13: 43 43 43 43 43 43 52 09");
+    peer_say(&p, 0, TRANSFER("00"));
+    peer_say(&p, 0, "15: 41 43");
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, SAY_END);
+    peer_hear_nothing(&p);
+    peer_say(&p, 0, SAY_BEGIN); /* another session, whose mistakes count */
+    peer_hear(&p, WEIR__AMQP_BEGIN);
+    peer_say(&p, 0, "16: 43 41");
+    peer_hear(&p, WEIR__AMQP_END);
+    peer_say(&p, 1, "16: 43 41"); /* a channel that never had one */
+    c = peer_hear(&p, WEIR__AMQP_CLOSE);
+    assert_condition(&c.close.error, WEIR__AMQP_COND_NOT_ALLOWED);
+    peer_fini(&p);
+}
+
 static void frames_that_cannot_be_read_close(void **state)
 {
     static const char *const rows[] = {"00000007 02 00 0000",
@@ -339,6 +370,7 @@ int main(void)
         cmocka_unit_test(a_begin_answers_somebody),
         cmocka_unit_test(impossible_options_are_refused),
         cmocka_unit_test(what_was_ended_is_deaf),
+        cmocka_unit_test(what_the_peer_ended_is_passed_over),
         cmocka_unit_test(frames_that_cannot_be_read_close),
         cmocka_unit_test(channels_and_handles_have_a_maximum),
         cmocka_unit_test(before_trust_little_is_allowed),

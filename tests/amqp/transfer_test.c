@@ -276,6 +276,32 @@ static void all_forms_of_a_transfer_are_one(void **state)
         }
 }
 
+/* Azure's old JavaScript client makes the tag of a message-id: 36 bytes. */
+static void long_tags_are_taken(void **state)
+{
+    static const unsigned lengths[] = {0, 32, 33, 36, 255, 256};
+    char said[800];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        char tag[257] = "";
+        memset(tag, 't', lengths[i]);
+        snprintf(said, sizeof said, "14; 43 43 b0 %08x '%s' 43 42 42 | 'body'", lengths[i], tag);
+        peer_open(&peer, &plain, &(struct manners){.credit = 10});
+        peer_say(&peer, 0, SAY_SENDER);
+        peer_say(&peer, 0, said);
+        expect(&peer.side, WEIR__AMQP_EVENT_ATTACH);
+        peer_hear(&peer, WEIR__AMQP_ATTACH);
+        peer_hear(&peer, WEIR__AMQP_FLOW);
+        if (lengths[i] <= 255)
+            assert_int_equal(expect(&peer.side, WEIR__AMQP_EVENT_TRANSFER)->delivery.tag.len,
+                             lengths[i]);
+        else
+            peer_hear(&peer, WEIR__AMQP_END);
+        peer_fini(&peer);
+    }
+}
+
 /* A peer that reads a little at a time never finds the output too full for an answer. */
 static void a_slow_reader_is_served(void **state)
 {
@@ -504,6 +530,7 @@ int main(void)
         cmocka_unit_test(echo_is_answered),
         cmocka_unit_test(aborted_messages_are_forgotten),
         cmocka_unit_test(all_forms_of_a_transfer_are_one),
+        cmocka_unit_test(long_tags_are_taken),
         cmocka_unit_test(a_slow_reader_is_served),
         cmocka_unit_test(an_open_window_is_for_everybody),
         cmocka_unit_test(a_plain_model_agrees),
