@@ -14,6 +14,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdio.h>
+#include <strings.h>
 #include <time.h>
 
 #define TOKEN_SCHEME "SharedAccessSignature "
@@ -85,14 +86,50 @@ static bool decode(struct weir__bytes in, bool encoded, char *out, size_t room)
     return true;
 }
 
-/* Where the path begins: behind scheme and authority. What has neither a scheme nor a slash is a
- * path: taken for a host it would cover everything. */
+static bool is_scheme_letter(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' ||
+           c == '-' || c == '.';
+}
+
+bool weir__access_has_scheme(struct weir__bytes resource)
+{
+    size_t len = 0;
+
+    while (len < resource.len && is_scheme_letter(resource.at[len])) len++;
+    return len && resource.len - len >= 3 && memcmp(resource.at + len, "://", 3) == 0;
+}
+
+static bool ends_with(const char *text, size_t len, const char *end)
+{
+    size_t end_len = strlen(end);
+
+    return len > end_len && strncasecmp(text + len - end_len, end, end_len) == 0;
+}
+
+/* Whether a text without scheme and slash can only be a host, as Go's client signs it: it has a port,
+ * which no hub's name has, or is one of those that stand in everybody's connection strings. */
+static bool is_host(const char *text)
+{
+    static const char *const clouds[] = {".servicebus.windows.net", ".servicebus.usgovcloudapi.net",
+                                         ".servicebus.chinacloudapi.cn"};
+    size_t len = strcspn(text, ":");
+
+    if (text[len] == ':') return len > 0;
+    if (strcasecmp(text, "localhost") == 0 || strcmp(text, "127.0.0.1") == 0) return true;
+    for (size_t i = 0; i < sizeof clouds / sizeof clouds[0]; i++)
+        if (ends_with(text, len, clouds[i])) return true;
+    return false;
+}
+
+/* Where the path begins: behind scheme and authority. What has neither a scheme nor a slash, and is no
+ * host for certain, is a path: taken for a host it would cover everything. */
 static const char *skip_authority(const char *text)
 {
-    const char *scheme = strstr(text, "://");
+    bool scheme = weir__access_has_scheme(weir__bytes_of(text, strlen(text)));
 
-    if (scheme) text = scheme + 3;
-    if (!scheme && !strchr(text, '/')) return text;
+    if (scheme) text = strstr(text, "://") + 3;
+    if (!scheme && !strchr(text, '/') && !is_host(text)) return text;
     return text + strcspn(text, "/");
 }
 

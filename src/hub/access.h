@@ -46,7 +46,8 @@ int weir__access_key_check(const char *key, struct weir_error *);
 
 /* The path of a resource: scheme and authority gone, decoded exactly once where it was encoded,
  * segments compared one by one without regard to case. "sb://host/eh1/Partitions/0", "host/eh1"
- * and "/eh1" all have the first segment eh1. */
+ * and "/eh1" all have the first segment eh1; so has "eh1". "localhost", "127.0.0.1", names below
+ * servicebus.windows.net and its sister clouds, and everything with a port are hosts without a path. */
 struct weir__access_path {
     char text[WEIR__ACCESS_PATH_MAX + 1]; /* single slashes between segments, none at the ends */
 };
@@ -54,6 +55,9 @@ struct weir__access_path {
 /* WEIR_EINVAL: too long, a broken escape, or a NUL. `encoded` tells whether escapes are undone. */
 int weir__access_path_parse(struct weir__access_path *, struct weir__bytes resource, bool encoded,
                             struct weir_error *);
+
+/* Whether a resource begins with a scheme: "sb://". */
+bool weir__access_has_scheme(struct weir__bytes resource);
 
 /* Whether inner is outer or below it. The empty path, a namespace's own, covers everything. */
 bool weir__access_path_covers(const struct weir__access_path *outer,

@@ -86,9 +86,7 @@ static int parse_path(struct weir__access_path *out, struct weir__bytes text,
 {
     uint8_t path[WEIR__ACCESS_PATH_MAX + 1] = "/";
 
-    for (size_t i = 0; i + 3 <= text.len; i++)
-        if (memcmp(text.at + i, "://", 3) == 0)
-            return weir__access_path_parse(out, text, false, err);
+    if (weir__access_has_scheme(text)) return weir__access_path_parse(out, text, false, err);
     if (text.len >= sizeof path) return weir__fail(err, WEIR_EINVAL, "too long");
     if (text.len) memcpy(path + 1, text.at, text.len);
     return weir__access_path_parse(out, weir__bytes_of(path, text.len + 1), false, err);

@@ -185,6 +185,15 @@ static void paths(void **state)
         {"", false, ""},
         {"eh1", false, "eh1"}, /* not a host, which would be everything */
         {"eh1", true, "eh1"},
+        {"eh1.x", false, "eh1.x"},
+        {"localhost", false, ""}, /* what can only be a host */
+        {"LocalHost", true, ""},
+        {"127.0.0.1", false, ""},
+        {"ns.servicebus.windows.net", true, ""},
+        {"weir:5671", false, ""},
+        {".servicebus.windows.net", false, ".servicebus.windows.net"},
+        {"eh2/publishers/a://b", false, "publishers/a:/b"}, /* a scheme stands at the beginning */
+        {"/eh2/publishers/a://b", false, "eh2/publishers/a:/b"},
         {"sb%3A%2F%2Fhost%2Feh1", true, "eh1"},
         {"sb%3a%2f%2fhost%2feh1", true, "eh1"},
         {"sb%3A%2F%2Fhost%2Feh1%252Fx", true, "eh1%2Fx"}, /* once, and only once */
