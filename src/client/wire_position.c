@@ -2,7 +2,8 @@
  *
  *   amqp.annotation.x-opt-NAME > 'VALUE'    or >=
  *
- * in a map of filters under apache.org:selector-filter:string. */
+ * in a map of filters under apache.org:selector-filter:string. An event is asked for by the one before
+ * it: the service does not take the number of an event that has yet to come. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -48,8 +49,11 @@ void weir__wire_selector(const struct weir_position *p, char out[WEIR__WIRE_SELE
                                         [WEIR_FROM_SEQUENCE] = "sequence-number",
                                         [WEIR_FROM_TIME] = "enqueued-time"};
 
-    if (p->from == WEIR_FROM_EARLIEST)
+    if (p->from == WEIR_FROM_EARLIEST || (p->from == WEIR_FROM_SEQUENCE && !p->after && !p->value))
         snprintf(out, WEIR__WIRE_SELECTOR_BYTES, "amqp.annotation.x-opt-offset > '-1'");
+    else if (p->from == WEIR_FROM_SEQUENCE && !p->after)
+        snprintf(out, WEIR__WIRE_SELECTOR_BYTES,
+                 "amqp.annotation.x-opt-sequence-number > '%" PRId64 "'", p->value - 1);
     else
         snprintf(out, WEIR__WIRE_SELECTOR_BYTES, "amqp.annotation.x-opt-%s %s '%" PRId64 "'",
                  names[p->from], p->after ? ">" : ">=", p->value);

@@ -4,10 +4,11 @@
  *
  *   request   application properties, a value   transfer > answered at once > accepted
  *   reply     properties: correlation-id is the request's message-id, type and all
- *             application properties: status-code (int), status-description, error-condition
+ *             application properties: operation, status-code (int), status-description, error-condition
  *             a value, or none */
 #include <stdlib.h>
 
+#include "amqp/dialect.h"
 #include "server/state.h"
 
 #define REQUEST_BYTES_MAX ((size_t)64 << 10)
@@ -35,11 +36,17 @@ struct desk {
 static const struct {
     weir__request_fn answer;
     int status;
-    const char *text;
+    const char *text;      /* status-description of success, NULL: none */
+    const char *operation; /* which success names, NULL: none */
 } kinds[WEIR__ADDRESS_KINDS] = {
-    [WEIR__ADDRESS_CBS] = {weir__cbs_answer, STATUS_ACCEPTED, "Accepted"},
-    [WEIR__ADDRESS_MANAGEMENT] = {weir__management_answer, STATUS_OK, "OK"},
+    [WEIR__ADDRESS_CBS] = {weir__cbs_answer, STATUS_ACCEPTED, "Accepted", NULL},
+    [WEIR__ADDRESS_MANAGEMENT] = {weir__management_answer, STATUS_OK, NULL, WEIR__EH_READ},
 };
+
+static struct weir__bytes bytes_of_text(const char *text)
+{
+    return weir__bytes_of(text, text ? strlen(text) : 0);
+}
 
 struct weir__bytes weir__request_text(const struct weir__request *r, const char *name)
 {
@@ -76,22 +83,30 @@ static void put_properties(struct weir__amqp_writer *w, const struct weir__amqp_
     weir__amqp_put_close(w, mark, WEIR__AMQP_LIST, 6);
 }
 
-static void put_status(struct weir__amqp_writer *w, int status, struct weir__bytes text,
-                       struct weir__bytes condition)
+/* One pair of a reply's application properties; nothing without a value. */
+static uint32_t put_pair(struct weir__amqp_writer *w, const char *name, enum weir__amqp_type type,
+                         struct weir__bytes value)
 {
+    if (!value.at) return 0;
+    put_text(w, WEIR__AMQP_STRING, name);
+    weir__amqp_put(w, weir__amqp_bytes(type, value.at, value.len));
+    return 2;
+}
+
+static void put_status(struct weir__amqp_writer *w, struct weir__bytes operation, int status,
+                       const struct weir__amqp_error *say)
+{
+    uint32_t count = 2;
     size_t mark;
 
     weir__amqp_put_descriptor(w, 0x74);
     mark = weir__amqp_put_open(w);
-    put_text(w, WEIR__AMQP_STRING, "status-code");
+    count += put_pair(w, WEIR__EH_OPERATION, WEIR__AMQP_STRING, operation);
+    put_text(w, WEIR__AMQP_STRING, WEIR__EH_STATUS);
     weir__amqp_put(w, weir__amqp_signed(WEIR__AMQP_INT, status));
-    put_text(w, WEIR__AMQP_STRING, "status-description");
-    weir__amqp_put(w, weir__amqp_bytes(WEIR__AMQP_STRING, text.at, text.len));
-    if (condition.at) {
-        put_text(w, WEIR__AMQP_STRING, "error-condition");
-        weir__amqp_put(w, weir__amqp_bytes(WEIR__AMQP_SYMBOL, condition.at, condition.len));
-    }
-    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, condition.at ? 6 : 4);
+    count += put_pair(w, WEIR__EH_STATUS_TEXT, WEIR__AMQP_STRING, say->description);
+    count += put_pair(w, WEIR__EH_CONDITION, WEIR__AMQP_SYMBOL, say->condition);
+    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, count);
 }
 
 static void put_body(struct weir__amqp_writer *w, struct weir__bytes body)
@@ -111,7 +126,7 @@ static int write_reply(const struct desk *d, const struct weir__request *request
     struct weir__refusal refusal = {{0}, NULL};
     struct weir__amqp_error say = {{0}, {0}};
     struct weir__amqp_writer w;
-    struct weir__bytes body = {0};
+    struct weir__bytes body = {0}, operation = {0};
     struct weir__buf value;
     int rc, status = kinds[d->kind].status;
 
@@ -120,7 +135,8 @@ static int write_reply(const struct desk *d, const struct weir__request *request
     rc = kinds[d->kind].answer(request, &w, &refusal);
     if (rc == 0) rc = weir__amqp_writer_finish(&w, &body, &refusal.why);
     if (rc == 0) {
-        say.description = weir__bytes_of(kinds[d->kind].text, strlen(kinds[d->kind].text));
+        say.description = bytes_of_text(kinds[d->kind].text);
+        operation = bytes_of_text(kinds[d->kind].operation);
     } else {
         body = (struct weir__bytes){0};
         say = weir__errors_say(&refusal);
@@ -128,7 +144,7 @@ static int write_reply(const struct desk *d, const struct weir__request *request
     }
     weir__amqp_writer_append(&w, out);
     put_properties(&w, properties);
-    put_status(&w, status, say.description, say.condition);
+    put_status(&w, operation, status, &say);
     put_body(&w, body);
     rc = weir__amqp_writer_finish(&w, NULL, err);
     weir__buf_fini(&value);
@@ -144,13 +160,13 @@ static bool may_wait(const struct desk *d, size_t bytes)
     return d->waiting < WEIR__SERVER_REPLIES_MAX && bytes <= most && c->reply_bytes <= most - bytes;
 }
 
-static int send_reply(struct desk *to, struct weir__bytes message, struct weir_error *err)
+/* Puts a reply where pump finds it. */
+static int queue_reply(struct desk *to, struct weir__bytes message, struct weir_error *err)
 {
-    bool settled = weir__amqp_link_settled(to->duty.link);
+    bool goes_now = !to->first && weir__amqp_sendable(to->duty.link) > 0;
     struct reply *r;
 
-    if (!to->first && weir__amqp_send(to->duty.link, message, 0, settled, NULL) == 0) return 0;
-    if (!may_wait(to, message.len))
+    if (!goes_now && !may_wait(to, message.len))
         return weir__fail(err, WEIR_ELIMIT, "%u replies wait for credit", to->waiting);
     r = malloc(sizeof *r + message.len);
     if (!r) return weir__fail(err, WEIR_ENOMEM, "out of memory for a reply");
@@ -251,35 +267,40 @@ static int read_request(const struct weir__amqp_delivery *d, struct weir__reques
     return 0;
 }
 
-static int answer(struct desk *d, const struct weir__amqp_delivery *delivery,
+/* Leaves the reply with the link that fetches it, which *to is. A request without such a link is
+ * dropped: its client has just let go of the link and is not to be punished for that. */
+static int answer(struct desk *d, const struct weir__amqp_delivery *delivery, struct desk **to,
                   struct weir_error *err)
 {
     struct weir__request request = {.connection = d->duty.connection};
     struct weir__amqp_properties properties = {0};
     struct weir__buf message;
-    struct desk *to;
     int rc = read_request(delivery, &request, &properties, err);
 
     if (rc != 0) return rc;
-    to = find_other(d, properties.reply_to.bytes);
-    if (!to) return weir__fail(err, WEIR_EINVAL, "There is no link to send the reply on.");
+    *to = find_other(d, properties.reply_to.bytes);
+    if (!*to) return 0;
     weir__buf_init(&message, REPLY_BYTES_MAX);
     rc = write_reply(d, &request, &properties, &message, err);
-    if (rc == 0) rc = send_reply(to, weir__buf_bytes(&message), err);
+    if (rc == 0) rc = queue_reply(*to, weir__buf_bytes(&message), err);
     weir__buf_fini(&message);
     return rc;
 }
 
+/* The outcome goes before the reply, as clients know it from the service. */
 static bool take_request(struct weir__duty *duty, const struct weir__amqp_delivery *delivery)
 {
     struct weir__refusal r = {{0}, NULL};
     struct weir__amqp_error error;
-    int rc = answer((struct desk *)duty, delivery, &r.why);
+    struct desk *to = NULL;
+    int rc = answer((struct desk *)duty, delivery, &to, &r.why);
 
-    if (delivery->settled) return true;
     if (rc != 0) error = weir__errors_say(&r);
-    weir__amqp_settle(duty->link, delivery->id, delivery->id,
-                      rc == 0 ? WEIR__AMQP_ACCEPTED : WEIR__AMQP_REJECTED, rc == 0 ? NULL : &error);
+    if (!delivery->settled)
+        weir__amqp_settle(duty->link, delivery->id, delivery->id,
+                          rc == 0 ? WEIR__AMQP_ACCEPTED : WEIR__AMQP_REJECTED,
+                          rc == 0 ? NULL : &error);
+    if (rc == 0 && to) pump(&to->duty);
     return true;
 }
 
@@ -291,6 +312,18 @@ static struct weir__bytes read_target(const struct weir__amqp_event *ev)
 
     if (rc != 0 || c.target.address.bytes.len > TARGET_BYTES_MAX) return (struct weir__bytes){0};
     return c.target.address.bytes;
+}
+
+/* Whether a connection has a link for tokens already. Who sends to $cbs twice does not know which
+ * reply belongs to which request; the service refuses it. */
+static bool is_second(const struct weir__connection *c, bool role)
+{
+    if (role != WEIR__AMQP_RECEIVER) return false;
+    for (const struct weir__duty *o = c->duties; o; o = o->next)
+        if (o->calls == &calls && ((const struct desk *)o)->kind == WEIR__ADDRESS_CBS &&
+            weir__amqp_link_role(o->link) == role)
+            return true;
+    return false;
 }
 
 int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *ev,
@@ -305,6 +338,12 @@ int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *
 
     if (a->kind != WEIR__ADDRESS_CBS && !c->trusted)
         return weir__claims_denied("Manage,Send,Listen", &r->why);
+    if (a->kind == WEIR__ADDRESS_CBS && is_second(c, weir__amqp_link_role(ev->link))) {
+        r->condition = WEIR__AMQP_COND_NOT_ALLOWED;
+        return weir__fail(&r->why, WEIR_EINVAL,
+                          "A link to connection '%s' $cbs node has already been opened.",
+                          weir__tcp_peer(c->tcp));
+    }
     d = calloc(1, sizeof *d + target.len);
     if (!d) return weir__fail(&r->why, WEIR_ENOMEM, "out of memory for a link");
     d->target_len = target.len;

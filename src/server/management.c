@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "amqp/dialect.h"
 #include "server/state.h"
 
 /* 0001-01-01, which stands for "never". */
@@ -53,7 +54,7 @@ static int put_hub(struct weir__amqp_writer *w, struct weir__hub *hub, struct we
 
     (void)partition;
     put_text(w, "name", weir__hub_name(hub));
-    put_text(w, "type", "com.microsoft:eventhub");
+    put_text(w, "type", WEIR__EH_TYPE_HUB);
     put_number(w, "created_at", WEIR__AMQP_TIMESTAMP, weir__hub_created_ms(hub));
     put_number(w, "partition_count", WEIR__AMQP_INT, weir__hub_partitions(hub));
     rc = put_ids(w, weir__hub_partitions(hub), &r->why);
@@ -66,20 +67,22 @@ static void put_properties(struct weir__amqp_writer *w, struct weir__hub *hub, c
                            const struct weir__partition_properties *p)
 {
     size_t mark = weir__amqp_put_open(w);
+    bool unused = p->last_sequence < 0; /* nothing was ever published there */
     char offset[24];
 
     snprintf(offset, sizeof offset, "%" PRId64, p->last_offset);
     put_text(w, "name", weir__hub_name(hub));
-    put_text(w, "type", "com.microsoft:partition");
     put_text(w, "partition", id);
-    put_number(w, "begin_sequence_number", WEIR__AMQP_LONG, p->begin_sequence);
-    put_number(w, "last_enqueued_sequence_number", WEIR__AMQP_LONG, p->last_sequence);
-    put_text(w, "last_enqueued_offset", offset);
-    put_number(w, "last_enqueued_time_utc", WEIR__AMQP_TIMESTAMP,
-               p->last_sequence < 0 ? NEVER_MS : p->last_time_ms);
-    put_name(w, "is_partition_empty");
+    put_text(w, "type", WEIR__EH_TYPE_PARTITION);
+    put_number(w, WEIR__EH_BEGIN_SEQUENCE_EPOCH, WEIR__AMQP_INT, WEIR__EH_NO_EPOCH);
+    put_number(w, WEIR__EH_BEGIN_SEQUENCE, WEIR__AMQP_LONG, unused ? -1 : p->begin_sequence);
+    put_number(w, WEIR__EH_LAST_SEQUENCE_EPOCH, WEIR__AMQP_INT, WEIR__EH_NO_EPOCH);
+    put_number(w, WEIR__EH_LAST_SEQUENCE, WEIR__AMQP_LONG, p->last_sequence);
+    put_text(w, WEIR__EH_LAST_OFFSET, offset);
+    put_number(w, WEIR__EH_LAST_TIME, WEIR__AMQP_TIMESTAMP, unused ? NEVER_MS : p->last_time_ms);
+    put_name(w, WEIR__EH_EMPTY);
     weir__amqp_put(w, weir__amqp_unsigned(WEIR__AMQP_BOOL, p->empty));
-    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, 16);
+    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, 20);
 }
 
 static int put_partition(struct weir__amqp_writer *w, struct weir__hub *hub,
@@ -102,8 +105,8 @@ static const struct {
     int (*put)(struct weir__amqp_writer *, struct weir__hub *, struct weir__bytes partition,
                struct weir__refusal *);
 } kinds[] = {
-    {"com.microsoft:eventhub", put_hub},
-    {"com.microsoft:partition", put_partition},
+    {WEIR__EH_TYPE_HUB, put_hub},
+    {WEIR__EH_TYPE_PARTITION, put_partition},
 };
 
 static bool is_text(struct weir__bytes b, const char *text)
@@ -111,7 +114,8 @@ static bool is_text(struct weir__bytes b, const char *text)
     return b.len == strlen(text) && memcmp(b.at, text, b.len) == 0;
 }
 
-/* A token of the request's own counts, else what the connection has shown before. */
+/* A token of the request's own counts, else what the connection has shown before. One for the hub's
+ * $management is enough: Azure's old Event Processor Host has no other. */
 static int check_access(const struct weir__request *request, const char *hub,
                         struct weir__refusal *r)
 {
@@ -120,8 +124,8 @@ static int check_access(const struct weir__request *request, const char *hub,
     int64_t now_s = weir__connection_now_s(c);
     struct weir__access_grant grant;
     struct weir__access_path path;
-    char resource[WEIR__HUB_NAME_MAX + 2];
-    int len = snprintf(resource, sizeof resource, "/%s", hub), rc;
+    char resource[WEIR__HUB_NAME_MAX + sizeof "//$management"];
+    int len = snprintf(resource, sizeof resource, "/%s/$management", hub), rc;
     struct weir__bytes wanted = weir__bytes_of(resource, (size_t)len);
 
     if (token.len) {
@@ -147,14 +151,14 @@ int weir__management_answer(const struct weir__request *request, struct weir__am
 {
     struct weir__bytes name = weir__request_text(request, "name");
     struct weir__bytes type = weir__request_text(request, "type");
-    struct weir__bytes operation = weir__request_text(request, "operation");
+    struct weir__bytes operation = weir__request_text(request, WEIR__EH_OPERATION);
     char hub_name[WEIR__HUB_NAME_MAX + 1] = "";
     struct weir__hub *hub;
     size_t i = 0;
     int rc;
 
     while (i < sizeof kinds / sizeof kinds[0] && !is_text(type, kinds[i].type)) i++;
-    if (!is_text(operation, "READ")) return refuse_command(operation, "command", r);
+    if (!is_text(operation, WEIR__EH_READ)) return refuse_command(operation, "command", r);
     if (i == sizeof kinds / sizeof kinds[0]) return refuse_command(type, "type", r);
     if (name.len < sizeof hub_name && name.len) memcpy(hub_name, name.at, name.len);
     rc = check_access(request, hub_name, r);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "amqp/dialect.h"
 #include "hub/receiver.h"
 #include "server/selector.h"
 #include "server/state.h"
@@ -20,10 +21,7 @@
 #define METRICS_BYTES 320
 #define NO_ROOM 1   /* in the output: whatever is sent makes some */
 #define NO_EVENTS 2 /* for now: the log tells of the next ones */
-#define FILTER_SELECTOR "apache.org:selector-filter:string"
-#define CAPABILITY_METRICS "com.microsoft:enable-receiver-runtime-metric"
-#define PROPERTY_EPOCH "com.microsoft:epoch"
-#define PROPERTY_NAME "com.microsoft:receiver-name"
+#define PROPERTIES_BYTES 64
 
 struct receiver {
     struct weir__duty duty;
@@ -62,13 +60,14 @@ static struct weir__bytes write_metrics(struct receiver *r, uint8_t to[METRICS_B
     weir__amqp_writer_init(&w, to, METRICS_BYTES);
     weir__amqp_put_descriptor(&w, 0x71);
     mark = weir__amqp_put_open(&w);
-    put_pair(&w, "last_enqueued_sequence_number",
-             weir__amqp_signed(WEIR__AMQP_LONG, p.last_sequence));
-    put_pair(&w, "last_enqueued_offset", weir__amqp_bytes(WEIR__AMQP_STRING, offset, (size_t)len));
-    put_pair(&w, "last_enqueued_time_utc", weir__amqp_signed(WEIR__AMQP_TIMESTAMP, p.last_time_ms));
-    put_pair(&w, "runtime_info_retrieval_time_utc",
+    put_pair(&w, WEIR__EH_LAST_SEQUENCE_EPOCH,
+             weir__amqp_signed(WEIR__AMQP_INT, WEIR__EH_NO_EPOCH));
+    put_pair(&w, WEIR__EH_LAST_SEQUENCE, weir__amqp_signed(WEIR__AMQP_LONG, p.last_sequence));
+    put_pair(&w, WEIR__EH_LAST_OFFSET, weir__amqp_bytes(WEIR__AMQP_STRING, offset, (size_t)len));
+    put_pair(&w, WEIR__EH_LAST_TIME, weir__amqp_signed(WEIR__AMQP_TIMESTAMP, p.last_time_ms));
+    put_pair(&w, WEIR__EH_RETRIEVED,
              weir__amqp_signed(WEIR__AMQP_TIMESTAMP, clock.wall_ms(clock.self)));
-    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 8);
+    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 10);
     if (weir__amqp_writer_finish(&w, &out, NULL) != 0) out = (struct weir__bytes){0};
     return out;
 }
@@ -247,7 +246,7 @@ static int read_filter(const struct weir__amqp_value *filters, struct weir__posi
     struct weir__amqp_value v, descriptor;
 
     *out = (struct weir__position){.kind = WEIR__FROM_EARLIEST};
-    if (!weir__amqp_map_find(filters, FILTER_SELECTOR, &v)) return 0;
+    if (!weir__amqp_map_find(filters, WEIR__EH_SELECTOR, &v)) return 0;
     if (v.type == WEIR__AMQP_DESCRIBED) weir__amqp_described(&v, &descriptor, &v);
     if (v.type == WEIR__AMQP_STRING || v.type == WEIR__AMQP_SYMBOL)
         return weir__selector_parse(v.bytes, out, &r->why);
@@ -258,11 +257,22 @@ static int read_filter(const struct weir__amqp_value *filters, struct weir__posi
                       weir__amqp_type_name(v.type));
 }
 
+/* In a partition that never had an event the service refuses the number of the first, too; elsewhere
+ * the next event to come may be named. */
+static void fit_position(const struct receiver *r, struct weir__position *from)
+{
+    struct weir__partition_properties p;
+
+    if (from->kind == WEIR__FROM_SEQUENCE && from->inclusive &&
+        weir__hub_partition_properties(r->hub, r->partition, &p, NULL) == 0 && p.last_sequence < 0)
+        from->inclusive = false;
+}
+
 static int64_t read_epoch(const struct weir__amqp_value *properties)
 {
     struct weir__amqp_value v;
 
-    if (!weir__amqp_map_find(properties, PROPERTY_EPOCH, &v)) return WEIR__EPOCH_NONE;
+    if (!weir__amqp_map_find(properties, WEIR__EH_EPOCH, &v)) return WEIR__EPOCH_NONE;
     if (v.type >= WEIR__AMQP_BYTE && v.type <= WEIR__AMQP_LONG) return v.i;
     if (v.type >= WEIR__AMQP_UBYTE && v.type <= WEIR__AMQP_ULONG && v.u <= INT64_MAX)
         return (int64_t)v.u;
@@ -276,7 +286,7 @@ static void read_name(const struct weir__amqp_value *properties,
     struct weir__amqp_value v;
     size_t len = 0;
 
-    if (weir__amqp_map_find(properties, PROPERTY_NAME, &v) && v.type == WEIR__AMQP_STRING)
+    if (weir__amqp_map_find(properties, WEIR__EH_RECEIVER_NAME, &v) && v.type == WEIR__AMQP_STRING)
         len = v.bytes.len < WEIR__RECEIVER_NAME_MAX ? v.bytes.len : WEIR__RECEIVER_NAME_MAX;
     if (len) memcpy(out, v.bytes.at, len);
     out[len] = '\0';
@@ -307,8 +317,9 @@ static int attach(struct receiver *r, const struct weir__amqp_event *ev,
 
     if (rc == 0) rc = read_filter(&source.source.filter, &from, refusal);
     if (rc != 0) return rc;
+    fit_position(r, &from);
     read_name(properties, name);
-    r->metrics = weir__duty_desires(ev, CAPABILITY_METRICS);
+    r->metrics = weir__duty_desires(ev, WEIR__EH_METRICS);
     rc = weir__receiver_attach(&r->in, r->hub,
                                &(struct weir__receiver_options){.group = a->group,
                                                                 .partition = r->partition,
@@ -325,14 +336,36 @@ static int attach(struct receiver *r, const struct weir__amqp_event *ev,
                       r->duty.connection->host, weir__hub_name(r->hub), a->group);
 }
 
+/* The epoch that was asked for is given back, as the service does. */
+static struct weir__amqp_value write_properties(int64_t epoch, uint8_t to[PROPERTIES_BYTES])
+{
+    struct weir__amqp_value out = {0};
+    struct weir__amqp_cursor at;
+    struct weir__amqp_writer w;
+    struct weir__bytes bytes;
+    size_t mark;
+
+    if (epoch == WEIR__EPOCH_NONE) return out;
+    weir__amqp_writer_init(&w, to, PROPERTIES_BYTES);
+    mark = weir__amqp_put_open(&w);
+    put_pair(&w, WEIR__EH_EPOCH, weir__amqp_signed(WEIR__AMQP_LONG, epoch));
+    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 2);
+    if (weir__amqp_writer_finish(&w, &bytes, NULL) != 0) return out;
+    at = weir__amqp_cursor_of(bytes);
+    weir__amqp_read(&at, &out);
+    return out;
+}
+
 int weir__serve_receiver(struct weir__connection *c, const struct weir__amqp_event *ev,
                          const struct weir__address *a, struct weir__refusal *refusal)
 {
     struct weir__amqp_terms terms = {.no_outcomes = true, .settled = true};
     struct receiver *r = calloc(1, sizeof *r);
+    uint8_t properties[PROPERTIES_BYTES];
     int rc;
 
     if (!r) return weir__fail(&refusal->why, WEIR_ENOMEM, "out of memory for a link");
+    terms.properties = write_properties(read_epoch(&ev->fields->attach.properties), properties);
     r->duty.connection = c; /* news may come before the link is ours */
     rc = weir__duty_allow(&r->duty, c, a, WEIR__RIGHT_LISTEN, "Listen", refusal);
     if (rc == 0) rc = weir__connection_use(c, a->hub, &r->hub, &refusal->why);

@@ -63,9 +63,14 @@ static bool take_number(struct reader *r, int64_t *out)
     return r->at > first;
 }
 
-/* A number, or one of two words about offsets. */
-static bool take_value(struct reader *r, struct weir__position *out)
+/* A number, or one of two words about offsets. An offset of no characters, which C++ resumes from
+ * before it has seen an event, is before the first. */
+static bool take_value(struct reader *r, bool quoted, struct weir__position *out)
 {
+    if (out->kind == WEIR__FROM_OFFSET && quoted && r->at < r->end && *r->at == '\'') {
+        out->kind = WEIR__FROM_EARLIEST;
+        return true;
+    }
     if (out->kind == WEIR__FROM_OFFSET && take_text(r, "@latest")) {
         out->kind = WEIR__FROM_LATEST;
         return true;
@@ -94,7 +99,7 @@ int weir__selector_parse(struct weir__bytes text, struct weir__position *out,
     out->inclusive = take_text(&r, "=");
     skip_spaces(&r);
     quoted = take_text(&r, "'");
-    if (!take_value(&r, out)) return fail_at(&r, "a number", err);
+    if (!take_value(&r, quoted, out)) return fail_at(&r, "a number", err);
     if (quoted && !take_text(&r, "'")) return fail_at(&r, "a closing quote", err);
     skip_spaces(&r);
     return r.at == r.end ? 0 : fail_at(&r, "the end", err);

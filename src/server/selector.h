@@ -6,6 +6,7 @@
  *   amqp.annotation.x-opt-sequence-number >= 123     no quotes, as .NET has it
  *   amqp.annotation.x-opt-enqueued-time > '1700000000000'
  *   amqp.annotation.x-opt-offset > '@latest'
+ *   amqp.annotation.x-opt-offset > ''                before the first: C++, before it has seen one
  *
  * Pure. */
 #ifndef WEIR_SERVER_SELECTOR_H

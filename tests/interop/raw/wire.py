@@ -86,7 +86,7 @@ class Wire(unittest.TestCase):
         c.transfer(2, 0, section(PROPERTIES, ["id"]) + section(APPLICATION_PROPERTIES, properties)
                    + section(VALUE, body))
         found = sections(c.hear(TRANSFER).payload)[APPLICATION_PROPERTIES]
-        return found["status-code"], found.get("error-condition"), found["status-description"]
+        return found["status-code"], found.get("error-condition"), found.get("status-description")
 
     def test_requests_that_make_no_sense(self):
         good = {"operation": "put-token", "type": "servicebus.windows.net:sastoken",
@@ -103,7 +103,7 @@ class Wire(unittest.TestCase):
                 ("$management", read | {"name": "nope"}, None, 401, ""),
                 ("$management", read | {"type": "com.microsoft:partition", "partition": "9"}, None,
                  400, "partition")):
-            c = self.connect("eh1")
+            c = self.connect("eh1" if desk != "$cbs" else None)  # which has its $cbs already
             got = self.ask(c, desk, properties, body)
             self.assertEqual(got[0], status_, got)
             self.assertIn(says, got[2])
