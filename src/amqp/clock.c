@@ -20,7 +20,7 @@ static int64_t earlier(int64_t a, int64_t b)
 /* A peer that has said nothing, or has not come to the point. Returns when it will be too late. */
 static int64_t check_silence(struct weir__amqp *e, int64_t now_ms)
 {
-    int64_t patience = (int64_t)e->o.idle_ms + e->o.idle_ms / 2;
+    int64_t patience = e->o.silence_ms;
 
     if (e->stage < WEIR__AMQP_STAGE_LIVE) {
         if (now_ms - e->born_ms >= e->o.handshake_ms)
@@ -36,8 +36,10 @@ static int64_t check_silence(struct weir__amqp *e, int64_t now_ms)
     }
     if (e->held) e->heard_ms = now_ms;
     if (now_ms - e->heard_ms >= patience)
-        weir__amqp_fail(e, WEIR__AMQP_COND_FORCED, "nothing was heard for %lld ms",
-                        (long long)patience);
+        weir__amqp_fail_all(e, WEIR__AMQP_COND_FORCED,
+                            "The connection was inactive for more than the allowed %u milliseconds "
+                            "and is closed by container '%.64s'.",
+                            e->o.silence_ms, e->container);
     return e->heard_ms + patience;
 }
 

@@ -130,6 +130,22 @@ bool weir__amqp_fail(struct weir__amqp *e, const char *condition, const char *fm
     return weir__amqp_fall(e);
 }
 
+bool weir__amqp_fail_all(struct weir__amqp *e, const char *condition, const char *fmt, ...)
+{
+    char text[WEIR__AMQP_PROBLEM_MAX];
+    struct weir__amqp_error error;
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    error = weir__amqp_error_of(condition, text);
+    for (struct weir__amqp_session *s = e->sessions; s; s = s->next)
+        if (e->stage == WEIR__AMQP_STAGE_LIVE) weir__amqp_session_leave(s, &error);
+    return weir__amqp_fail(e, condition, "%s",
+                           text); /* which is the reason, whatever fell before */
+}
+
 static bool tell_link(struct weir__amqp *e, struct weir__amqp_link *l, struct weir__amqp_event *ev)
 {
     bool told = l->told;

@@ -39,6 +39,7 @@ static void fill_options(struct weir__amqp_options *o)
         o->mechanisms = WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_ANONYMOUS) |
                         WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_MSSBCBS);
     o->idle_ms = or_default(o->idle_ms, 30000);
+    o->silence_ms = or_default(o->silence_ms, o->idle_ms + o->idle_ms / 2);
     o->handshake_ms = or_default(o->handshake_ms, 10000);
     o->frame_ms = or_default(o->frame_ms, 30000);
     o->close_ms = or_default(o->close_ms, 5000);
@@ -95,14 +96,15 @@ int weir__amqp_new(struct weir__amqp **out, const struct weir__amqp_options *o,
     e->user = copy_text(o->user);
     e->password = copy_text(o->password);
     e->hostname = copy_text(o->hostname);
+    e->container = copy_text(e->o.container_id);
     e->mechanism = WEIR__AMQP_NO_SASL;
     e->peer_frame = WEIR__AMQP_FRAME_MIN;
     e->peer_channel_max = e->o.channel_max;
     weir__buf_init(&e->early, WEIR__AMQP_ANSWER_BYTES);
     set_limits(e, &e->o.before);
     rc = check_options(&e->o, err);
-    if (rc == 0 &&
-        (!e->user != !o->user || !e->password != !o->password || !e->hostname != !o->hostname))
+    if (rc == 0 && (!e->user != !o->user || !e->password != !o->password ||
+                    !e->hostname != !o->hostname || !e->container))
         rc = weir__fail(err, WEIR_ENOMEM, "the options of an engine");
     if (rc == 0) rc = weir__amqp_open_write(e, err);
     if (rc == 0 && o->client && !weir__amqp_header_put(e, o->mechanisms ? 3 : 0))
@@ -148,6 +150,7 @@ void weir__amqp_free(struct weir__amqp *e)
     free_secret(e->user);
     free_secret(e->password);
     free(e->hostname);
+    free(e->container);
     free(e);
 }
 

@@ -118,7 +118,8 @@ struct weir__amqp_options {
     const char *user, *password;
     bool sasl_required; /* server: refuse a connection that begins without SASL */
 
-    uint32_t idle_ms;      /* announced; a peer silent for one and a half of it is closed. 30000 */
+    uint32_t idle_ms;      /* announced: 30000 */
+    uint32_t silence_ms;   /* of a peer, at which it is closed: one and a half of idle_ms */
     uint32_t handshake_ms; /* from the first tick to open: 10000 */
     uint32_t frame_ms;     /* from the first byte of a frame to its last: 30000 */
     uint32_t close_ms;     /* from our close to the peer's: 5000 */

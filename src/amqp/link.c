@@ -118,6 +118,11 @@ static void write_detach(struct weir__amqp_link *l, bool closed,
     weir__amqp_answer(l->s->e, l->s->channel, &c);
 }
 
+void weir__amqp_link_leave(struct weir__amqp_link *l, const struct weir__amqp_error *error)
+{
+    if (l->sent_attach && !l->sent_detach) write_detach(l, true, error);
+}
+
 /* The owner is told at once; the link stays, deaf, until the peer has answered. */
 bool weir__amqp_link_fail(struct weir__amqp_link *l, struct weir__amqp_event *ev,
                           const char *condition, const char *fmt, ...)

@@ -199,6 +199,13 @@ void weir__amqp_end(struct weir__amqp_session *s, const struct weir__amqp_error 
     write_end(s, error);
 }
 
+void weir__amqp_session_leave(struct weir__amqp_session *s, const struct weir__amqp_error *error)
+{
+    if (s->sent_end || !s->got_begin) return;
+    for (struct weir__amqp_link *l = s->links; l; l = l->next) weir__amqp_link_leave(l, error);
+    write_end(s, error);
+}
+
 bool weir__amqp_session_fail(struct weir__amqp_session *s, const char *condition, const char *fmt,
                              ...)
 {

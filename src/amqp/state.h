@@ -89,7 +89,7 @@ struct weir__amqp_link {
 
 struct weir__amqp {
     struct weir__amqp_options o; /* its texts and values are not valid after birth */
-    char *user, *password, *hostname;
+    char *user, *password, *hostname, *container;
     struct weir__amqp_limits limits;
     enum weir__amqp_stage stage;
     enum weir__amqp_mechanism mechanism;
@@ -149,6 +149,10 @@ __attribute__((format(printf, 3, 4))) bool
 weir__amqp_fail(struct weir__amqp *, const char *condition, const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) bool
 weir__amqp_problem(struct weir__amqp *, const char *condition, const char *fmt, ...);
+/* The same, with a detach for every link and an end for every session before the close: clients that
+ * look at links only learn of it. */
+__attribute__((format(printf, 3, 4))) bool
+weir__amqp_fail_all(struct weir__amqp *, const char *condition, const char *fmt, ...);
 bool weir__amqp_fall(struct weir__amqp *); /* everything ends, nothing more is said */
 bool weir__amqp_sweep(struct weir__amqp *, struct weir__amqp_event *);
 int weir__amqp_open_write(struct weir__amqp *, struct weir_error *);
@@ -168,6 +172,7 @@ void weir__amqp_session_drop(struct weir__amqp_session *);
 void weir__amqp_session_free(struct weir__amqp_session *);
 __attribute__((format(printf, 3, 4))) bool
 weir__amqp_session_fail(struct weir__amqp_session *, const char *condition, const char *fmt, ...);
+void weir__amqp_session_leave(struct weir__amqp_session *, const struct weir__amqp_error *);
 void weir__amqp_flow_write(struct weir__amqp_session *, struct weir__amqp_link *, bool drain);
 void weir__amqp_window_refill(struct weir__amqp_session *);
 bool weir__amqp_on_begin(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
@@ -175,6 +180,7 @@ bool weir__amqp_on_flow(struct weir__amqp *, uint16_t channel, struct weir__amqp
 bool weir__amqp_on_end(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
 
 /* link.c */
+void weir__amqp_link_leave(struct weir__amqp_link *, const struct weir__amqp_error *);
 void weir__amqp_link_drop(struct weir__amqp_link *);
 void weir__amqp_link_free(struct weir__amqp_link *);
 __attribute__((format(printf, 4, 5))) bool weir__amqp_link_fail(struct weir__amqp_link *,

@@ -347,7 +347,10 @@ static void trace(void *user_data, bool outgoing, struct weir__bytes frame)
 static struct weir__connection *make_connection(struct weir__server *server, struct weir__tcp *tcp)
 {
     struct weir__connection *c = calloc(1, sizeof *c);
-    struct weir__amqp_options options = {.trace_data = c, .mechanisms = MECHANISMS};
+    struct weir__amqp_options options = {.trace_data = c,
+                                         .mechanisms = MECHANISMS,
+                                         .idle_ms = server->idle_ms,
+                                         .silence_ms = 2 * server->idle_ms};
     struct weir__tls_identity who;
 
     if (!c) return NULL;

@@ -131,6 +131,8 @@ static int listen_on(struct weir__server *s, struct weir__listener **out, const 
                                              .tls = tls,
                                              .connections_max = WEIR__SERVER_CONNECTIONS_MAX,
                                              .descriptor_max = find_descriptor_max(s),
+                                             .limits = {.dead_ms = WEIR__SERVER_DEAD_MS,
+                                                        .stall_ms = WEIR__SERVER_STALL_MS},
                                              .accepted = accepted,
                                              .mistaken = weir__mistake_tls,
                                              .failed = weir__mistake_failed,
@@ -156,6 +158,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     s->trace = o->trace;
     s->descriptors = weir__descriptors_raise();
     s->token_ms = o->token_ms ? o->token_ms : WEIR__SERVER_TOKEN_MS;
+    s->idle_ms = o->idle_ms ? o->idle_ms : WEIR__SERVER_IDLE_MS;
     weir__mutex_init(&s->lock);
     weir__cond_init(&s->changed);
     rc = start_loops(s, o->loops, err);

@@ -15,6 +15,11 @@
  *   WEIR__SERVER_UNFLUSHED_ALL_MAX  of all: those with more than a fair share are not read
  *   WEIR__SERVER_BUSY_MS            a log that takes nothing in for so long: server-busy
  *   WEIR__SERVER_TOKEN_MS           a connection without a good token: closed
+ *   WEIR__SERVER_IDLE_MS            announced; a client that is silent for twice as long: closed. So
+ *                                   does Azure, and its clients are made for it
+ *   WEIR__SERVER_DEAD_MS            silence after which TCP probes a peer
+ *   WEIR__SERVER_STALL_MS           a peer that takes no output, or whose machine acknowledges
+ *                                   nothing, which one without power does not: closed
  *   WEIR__SERVER_CONNECTIONS_MAX    of one port: the next one is closed, and that is logged
  *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections, or more with many hubs: the same. One
  *                                   budget for all ports: idle strangers cannot take from the logs
@@ -35,6 +40,9 @@
 #define WEIR__SERVER_BUSY_MS 10000
 #define WEIR__SERVER_RETRY_MS 20 /* between tries to give a busy log a batch, at the latest */
 #define WEIR__SERVER_TOKEN_MS 20000
+#define WEIR__SERVER_IDLE_MS 120000
+#define WEIR__SERVER_DEAD_MS 20000
+#define WEIR__SERVER_STALL_MS 50000
 #define WEIR__SERVER_CONNECTIONS_MAX 16384
 #define WEIR__SERVER_DESCRIPTORS_KEPT 64
 #define WEIR__SERVER_DESCRIPTORS_HUB 4 /* for each hub */
@@ -60,6 +68,7 @@ struct weir__server_options {
     struct weir__tls_context *tls;
     unsigned loops;    /* one for each core */
     uint32_t token_ms; /* WEIR__SERVER_TOKEN_MS */
+    uint32_t idle_ms;  /* WEIR__SERVER_IDLE_MS */
     bool trace;        /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;
 };

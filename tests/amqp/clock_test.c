@@ -70,6 +70,42 @@ static void a_silent_peer_is_closed(void **state)
     peer_fini(&p);
 }
 
+/* Clients that look at their links only must learn of it, and with the reason. */
+static void a_silent_peers_links_and_sessions_end(void **state)
+{
+    static const char text[] = "The connection was inactive for more than the allowed 5000 "
+                               "milliseconds and is closed by container 'us'.";
+    struct weir__amqp_options o = {.idle_ms = 2000, .silence_ms = 5000, .container_id = "us"};
+    struct weir__amqp_composite c, error;
+
+    (void)state;
+    peer_open(&p, &o, &manners);
+    weir__amqp_tick(p.side.e, 1000);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, SAY_RECEIVER);
+    weir__amqp_tick(p.side.e, 1000);
+    for (int i = 0; i < 3; i++) peer_hear(&p, i == 1 ? WEIR__AMQP_FLOW : WEIR__AMQP_ATTACH);
+    weir__amqp_tick(p.side.e, 5999);
+    peer_hear_nothing(&p);
+    weir__amqp_tick(p.side.e, 6000);
+    take_events(&p.side);
+    peer_listen(&p);
+    for (int i = 0; i < 2; i++) {
+        c = peer_hear(&p, WEIR__AMQP_DETACH);
+        assert_true(c.detach.closed.u);
+        assert_condition(&c.detach.error, WEIR__AMQP_COND_FORCED);
+    }
+    c = peer_hear(&p, WEIR__AMQP_END);
+    assert_condition(&c.end.error, WEIR__AMQP_COND_FORCED);
+    c = peer_hear(&p, WEIR__AMQP_CLOSE);
+    assert_int_equal(weir__amqp_composite_of(&c.close.error, WEIR__AMQP_KIND_SET(WEIR__AMQP_ERROR),
+                                             &error, NULL),
+                     0);
+    assert_bytes(error.error.description.bytes, weir__bytes_of(text, sizeof text - 1));
+    peer_hear_nothing(&p);
+    peer_fini(&p);
+}
+
 /* Neither its silence nor a frame of which half has come: while the owner does not read, nothing
  * that the peer says can be heard. Its time begins anew behind that. */
 static void who_is_not_listened_to_is_not_silent(void **state)
@@ -204,6 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peer_hears_from_us_in_time),
         cmocka_unit_test(a_silent_peer_is_closed),
+        cmocka_unit_test(a_silent_peers_links_and_sessions_end),
         cmocka_unit_test(who_is_not_listened_to_is_not_silent),
         cmocka_unit_test(hands_are_shaken_in_time),
         cmocka_unit_test(a_frame_must_not_take_for_ever),

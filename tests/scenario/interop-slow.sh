@@ -2,7 +2,7 @@
 # Peers that take their time, all at once: see tests/interop/raw/slow.py. The times are those that
 # people meet, so it lasts as long as the longest of them.
 # gcc only
-# about 55 s
+# about 40 s
 set -eu
 
 command -v python3 >/dev/null || { echo "python3 is not installed"; exit 77; }

@@ -90,6 +90,12 @@ class Azure(unittest.TestCase):
         c.transfer(1, 200, section(PROPERTIES, ["id"]) + section(APPLICATION_PROPERTIES, properties))
         return [c.hear(DISPOSITION, TRANSFER) for _ in range(2)]
 
+    # Closed at twice that; Python's producers sleep through shorter ones.
+    def test_patience_is_announced(self):
+        c = Connection(self.server.address)
+        self.addCleanup(c.close)
+        self.assertEqual(c.announced[4], 120000)
+
     def test_the_outcome_comes_before_the_answer(self):
         c = Connection(self.server.address)
         self.addCleanup(c.close)

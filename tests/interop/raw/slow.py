@@ -7,11 +7,10 @@ import struct
 import time
 import unittest
 
-from client import CLOSE, DATA, TRANSFER, Connection, Long, Server, Symbol, section
+from client import CLOSE, DATA, Connection, Server, section
 
-PLACE = "eh1/ConsumerGroups/$Default/Partitions/0"
 LORIS = 200  # of the same kind, besides
-HANDSHAKE_S, HEAD_S, FRAME_S, IDLE_S = 10, 10, 30, 45
+HANDSHAKE_S, HEAD_S, FRAME_S = 10, 10, 30
 SLACK_S = 8
 
 
@@ -72,26 +71,6 @@ def a_frame_in_drops(server):
     return dribble(c.socket, struct.pack(">IBBH", 1000, 2, 0, 1), b"\0", 0.5)
 
 
-def silence(server):
-    """Holds a place with an epoch, and says no more."""
-    c = trusted(server)
-    c.attach_receiver(1, 0, PLACE, properties={Symbol("com.microsoft:epoch"): Long(9)})
-    return end_of(c)
-
-
-def keep_alive(server):
-    """Says nothing either, but says so."""
-    c = trusted(server)
-    until = time.monotonic() + IDLE_S + SLACK_S
-    while time.monotonic() < until:
-        c.socket.sendall(struct.pack(">IBBH", 8, 2, 0, 0))
-        time.sleep(5)
-    c.attach_sender(1, 0, "eh1")
-    outcome = c.send(1, 0, section(DATA, b"x"))
-    c.close()
-    return outcome
-
-
 def loris(server):
     return dribble(dial(server.http), b"GET /health HT", b"T", 3)[1]
 
@@ -112,8 +91,6 @@ class Slow(unittest.TestCase):
             "nothing": run(lambda: dribble(dial(s.amqps), b"", b"", 1)),
             "half": run(half_a_frame, s),
             "drops": run(a_frame_in_drops, s),
-            "silence": run(silence, s),
-            "alive": run(keep_alive, s),
         }
         cls.many = [run(loris, s) for _ in range(LORIS)]
 
@@ -141,19 +118,6 @@ class Slow(unittest.TestCase):
         self.assertEqual(condition, "amqp:connection:forced")
         self.closed_after(seconds, FRAME_S)
         self.closed_after(self.running["drops"].result()[1], FRAME_S)
-
-    def test_silence(self):
-        condition, seconds = self.running["silence"].result()
-        self.assertEqual(condition, "amqp:connection:forced")
-        self.closed_after(seconds, IDLE_S)
-        c = trusted(self.server)  # and its place is free, within twice the time that was announced
-        c.attach_receiver(1, 0, PLACE, properties={Symbol("com.microsoft:epoch"): Long(1)})
-        c.flow(1, 0, 1)
-        self.assertEqual(c.hear(TRANSFER).kind, TRANSFER)
-        c.close()
-
-    def test_who_says_that_he_is_there_may_stay(self):
-        self.assertIsNone(self.running["alive"].result())
 
     def test_nobody_waits_for_them(self):
         c = trusted(self.server)
