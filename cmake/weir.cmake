@@ -62,6 +62,7 @@ if(sanitize)
     set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O1 -g1")
     add_compile_options(-fsanitize=${sanitize} -fno-sanitize-recover=all -fno-omit-frame-pointer
                         $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
+    add_compile_definitions(WEIR_COUNT_STEPS) # src/base/steps.h
     add_link_options(-fsanitize=${sanitize})
 else()
     # Old compilers know level 2 only; their headers answer 3 with a warning.

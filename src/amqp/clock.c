@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "amqp/state.h"
+#include "base/steps.h"
 
 /* A peer that wants to hear from us more often than this is not obeyed to the letter. */
 #define HEARTBEAT_MIN_MS 100
@@ -108,8 +109,10 @@ static int64_t take_rest(struct weir__amqp *e, int64_t now_ms, bool heard)
 /* Messages were assembled here; the next one may be small. */
 void weir__amqp_rest_links(struct weir__amqp *e)
 {
+    e->rest_due = false;
     for (struct weir__amqp_session *s = e->sessions; s; s = s->next)
         for (struct weir__amqp_link *l = s->links; l; l = l->next) {
+            WEIR__STEP();
             if (l->partial || !l->buf.at) continue;
             e->partial_bytes -= l->buf.cap;
             weir__buf_fini(&l->buf);
@@ -132,6 +135,6 @@ int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return now_ms;
     next = earlier(next, keep_alive(e, now_ms));
     next = earlier(next, take_rest(e, now_ms, heard));
-    if (!e->in && e->partial_bytes && !e->lent) weir__amqp_rest_links(e);
+    if (!e->in && e->rest_due && !e->lent) weir__amqp_rest_links(e);
     return next;
 }

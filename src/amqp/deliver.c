@@ -17,6 +17,7 @@
 #include <assert.h>
 
 #include "amqp/state.h"
+#include "base/steps.h"
 
 #define HEAD WEIR__AMQP_TRANSFER_HEAD
 #define AT_HANDLE 15
@@ -236,9 +237,11 @@ static bool send_rest(struct weir__amqp_link *l)
 void weir__amqp_pump(struct weir__amqp_session *s)
 {
     for (struct weir__amqp_link *l = s->links; l && s->rests && !s->sent_end; l = l->next) {
+        WEIR__STEP();
         if (!l->partial || l->role != WEIR__AMQP_SENDER || l->sent_detach || !send_rest(l))
             continue;
         l->partial = false;
+        s->e->rest_due = true;
         s->rests--;
         s->e->rests--;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "amqp/state.h"
+#include "base/steps.h"
 
 #define INPUT_FIRST_BYTES 4096
 #define NUMBER_MAX 65534 /* of channels and handles */
@@ -252,8 +253,11 @@ void weir__amqp_sent(struct weir__amqp *e, size_t bytes)
     e->out_head += bytes;
     e->spoke_ms = e->now_ms;
     if (e->out_head == e->out.len) e->out_head = e->out.len = 0;
-    if (e->rests && e->stage == WEIR__AMQP_STAGE_LIVE)
-        for (struct weir__amqp_session *s = e->sessions; s; s = s->next) weir__amqp_pump(s);
+    if (!e->rests || e->stage != WEIR__AMQP_STAGE_LIVE) return;
+    for (struct weir__amqp_session *s = e->sessions; s; s = s->next) {
+        WEIR__STEP();
+        if (s->rests) weir__amqp_pump(s);
+    }
 }
 
 typedef bool handler(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
@@ -334,6 +338,7 @@ static bool on_frame(struct weir__amqp *e, struct weir__amqp_event *ev, bool *mo
     struct weir__amqp_frame f;
     const char *why;
 
+    WEIR__STEP();
     switch (weir__amqp_frame_read(weir__bytes_of(e->in + e->in_head, e->in_tail - e->in_head),
                                   e->limits.frame_bytes, &f, &why)) {
     case WEIR__AMQP_FRAME_PART: *more = true; return false;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "amqp/state.h"
+#include "base/steps.h"
 
 #define HANDLE_MAX 65534 /* what a ring of deliveries can name */
 
@@ -317,8 +318,10 @@ static struct weir__amqp_link *find_waiting(struct weir__amqp_session *s)
     struct weir__amqp_link *l = s->links;
 
     while (l && (l->got_attach || l->role == (f->attach.role.u != 0) || l->name_len != name.len ||
-                 memcmp(l->name, name.at, name.len) != 0))
+                 memcmp(l->name, name.at, name.len) != 0)) {
+        WEIR__STEP();
         l = l->next;
+    }
     return l;
 }
 

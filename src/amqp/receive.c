@@ -283,6 +283,7 @@ static bool on_part(struct weir__amqp_link *l, const struct transfer *t,
                     struct weir__amqp_event *ev)
 {
     struct weir__amqp_session *s = l->s;
+    struct weir__amqp *e = s->e;
 
     if (t->has_id && t->id != l->partial_id)
         return weir__amqp_session_fail(s, WEIR__AMQP_COND_INVALID_FIELD,
@@ -290,6 +291,7 @@ static bool on_part(struct weir__amqp_link *l, const struct transfer *t,
     if (!t->aborted && !gather(l, t)) return false;
     if (t->more && !t->aborted) return false;
     l->partial = false;
+    e->rest_due = true;
     if (l->sent_detach) return false;
     if (!is_owned(l, l->partial_id))
         l->partial_settled = true;

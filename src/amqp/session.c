@@ -27,7 +27,8 @@ void weir__amqp_session_set_user(struct weir__amqp_session *s, void *user)
 
 static size_t ring_bytes(const struct weir__amqp_ring *r)
 {
-    return ((size_t)r->mask + 1) * sizeof *r->owner;
+    return ((size_t)r->mask + 1) * sizeof *r->owner +
+           (r->settled ? ((size_t)r->mask + 1) / WEIR__AMQP_RING_BLOCK * sizeof *r->settled : 0);
 }
 
 /* A ring has no memory before a link comes that has something to remember. In a session that began
@@ -46,6 +47,8 @@ bool weir__amqp_ring_make(struct weir__amqp_session *s, struct weir__amqp_ring *
         owner[id & mask] = r->owner[id & r->mask];
     if (r->owner) s->e->thing_bytes -= ring_bytes(r);
     free(r->owner);
+    free(r->settled);
+    r->settled = NULL;
     r->owner = owner;
     r->mask = mask;
     s->e->thing_bytes += ring_bytes(r);
@@ -104,7 +107,9 @@ void weir__amqp_session_free(struct weir__amqp_session *s)
     weir__amqp_slots_fini(&s->ours);
     weir__amqp_slots_fini(&s->theirs);
     free(s->in.owner);
+    free(s->in.settled);
     free(s->out.owner);
+    free(s->out.settled);
     free(s);
 }
 

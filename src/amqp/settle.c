@@ -2,8 +2,16 @@
  *
  * The peer may speak of any range of ids, four thousand million of them in one frame. It is cut to
  * the deliveries that exist and told to the owner as runs of those that are still unsettled, so
- * that the work is bounded by what we remember, and no delivery is told twice. */
+ * that the work is bounded by what we remember, and no delivery is told twice. A peer that leaves the
+ * oldest delivery unsettled could have us walk over all the others again and again: blocks of ids
+ * that were found settled are noted, for they stay so, and are passed over in one step. */
+#include <stdlib.h>
+
 #include "amqp/state.h"
+#include "base/steps.h"
+
+#define BLOCK WEIR__AMQP_RING_BLOCK
+#define NOTED 1u /* beside the first id of a block, whose low bits are 0 */
 
 /* Serial numbers: whether a comes before b. */
 static bool is_before(uint32_t a, uint32_t b)
@@ -61,8 +69,49 @@ void weir__amqp_disown(struct weir__amqp_link *l)
 {
     struct weir__amqp_ring *r = l->role == WEIR__AMQP_RECEIVER ? &l->s->in : &l->s->out;
 
-    for (uint32_t id = r->low; id != r->next; id++)
+    for (uint32_t id = r->low; id != r->next; id++) {
+        WEIR__STEP();
         if (weir__amqp_ring_owner(r, id) == l->handle + 1) weir__amqp_ring_clear(r, id, id + 1);
+    }
+}
+
+/* A note is believed only while it can be true: its place may be left from ids of long ago. */
+static bool is_noted(const struct weir__amqp_ring *r, uint32_t id)
+{
+    return r->settled && r->settled[(id & r->mask) / BLOCK] == (id | NOTED) &&
+           !weir__amqp_ring_owner(r, id) && !weir__amqp_ring_owner(r, id + BLOCK - 1);
+}
+
+/* Goes on without when there is no memory for notes. */
+static void note_block(struct weir__amqp *e, struct weir__amqp_ring *r, uint32_t id)
+{
+    size_t count = ((size_t)r->mask + 1) / BLOCK;
+
+    if (!r->settled) {
+        r->settled = calloc(count, sizeof *r->settled);
+        if (r->settled) e->thing_bytes += count * sizeof *r->settled;
+    }
+    if (r->settled) r->settled[(id & r->mask) / BLOCK] = id | NOTED;
+}
+
+/* The first id from `at` to before end that is unsettled; end when there is none. */
+static uint32_t pass_settled(struct weir__amqp *e, struct weir__amqp_ring *r, uint32_t at,
+                             uint32_t end)
+{
+    uint32_t since = at; /* all from here on were found settled one by one */
+
+    while (at != end) {
+        WEIR__STEP();
+        if (at % BLOCK == 0 && end - at >= BLOCK && is_noted(r, at)) {
+            at += BLOCK;
+            since = at;
+            continue;
+        }
+        if (weir__amqp_ring_owner(r, at)) break;
+        at++;
+        if (at % BLOCK == 0 && at - since >= BLOCK) note_block(e, r, at - BLOCK);
+    }
+    return at;
 }
 
 static void forget(struct weir__amqp_session *s, uint32_t first, uint32_t last)
@@ -160,13 +209,13 @@ bool weir__amqp_run_next(struct weir__amqp *e, struct weir__amqp_event *ev)
     if (!cut_range(r, &run->first, &run->last)) return false;
     at = run->first;
     end = run->last + 1;
-    while (at != end && !weir__amqp_ring_owner(r, at)) at++;
+    at = pass_settled(e, r, at, end);
     if (at == end) return false;
     *ev = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_SETTLE, .session = s};
     ev->settle = *run;
     ev->settle.first = at;
     owner = weir__amqp_ring_owner(r, at);
-    while (at != end && weir__amqp_ring_owner(r, at) == owner) at++;
+    for (; at != end && weir__amqp_ring_owner(r, at) == owner; at++) WEIR__STEP();
     weir__amqp_ring_clear(r, ev->settle.first, at);
     ev->link = weir__amqp_slot(&s->ours, owner - 1);
     ev->settle.last = at - 1;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/steps.h"
+
 #define PAGE WEIR__AMQP_SLOT_PAGE
 
 static bool grow_pages(struct weir__amqp_slots *s, uint32_t count)
@@ -58,7 +60,7 @@ uint32_t weir__amqp_slot_free(const struct weir__amqp_slots *s, uint32_t max)
 {
     uint32_t at = 0;
 
-    while (at <= max && weir__amqp_slot(s, at)) at++;
+    for (; at <= max && weir__amqp_slot(s, at); at++) WEIR__STEP();
     return at;
 }
 

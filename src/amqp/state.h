@@ -42,9 +42,12 @@ enum weir__amqp_stage {
  * unsettled. Each has an owner: our handle of its link and one, or 0 when it is settled. */
 struct weir__amqp_ring {
     uint32_t low, next;
-    uint32_t mask;   /* size - 1 */
-    uint16_t *owner; /* NULL: nothing was unsettled yet */
+    uint32_t mask;     /* size - 1 */
+    uint16_t *owner;   /* NULL: nothing was unsettled yet */
+    uint32_t *settled; /* blocks of ids of which nothing is unsettled; settle.c. NULL: none known */
 };
+
+#define WEIR__AMQP_RING_BLOCK 64u /* ids; no ring is smaller */
 
 struct weir__amqp_session {
     struct weir__amqp *e;
@@ -109,6 +112,7 @@ struct weir__amqp {
     struct weir__amqp_session *sessions;
     uint32_t session_count, link_count, rests;
     size_t partial_bytes, thing_bytes; /* of messages; of sessions and links */
+    bool rest_due;                     /* a link may keep room for a message that is over */
 
     struct weir__amqp_composite fields;
     bool held;                         /* the owner does not read */
