@@ -66,6 +66,12 @@ int64_t weir__loop_now_ms(const struct weir__loop *l)
     return l->now_ms;
 }
 
+bool weir__loop_turn_over(const struct weir__loop *l)
+{
+    (void)l;
+    return false;
+}
+
 void weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, int64_t at_ms)
 {
     weir__timers_start(&l->timers, t, at_ms);

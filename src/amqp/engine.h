@@ -321,7 +321,9 @@ void weir__amqp_settle(struct weir__amqp_link *, uint32_t first, uint32_t last,
 /* What a link or session is, and what hangs on it. */
 struct weir__amqp *weir__amqp_session_engine(const struct weir__amqp_session *);
 struct weir__amqp_session *weir__amqp_link_session(const struct weir__amqp_link *);
-bool weir__amqp_link_role(const struct weir__amqp_link *);    /* ours */
+struct weir__amqp_link *weir__amqp_session_links(const struct weir__amqp_session *); /* first */
+struct weir__amqp_link *weir__amqp_link_next(const struct weir__amqp_link *); /* NULL: no more */
+bool weir__amqp_link_role(const struct weir__amqp_link *);                    /* ours */
 bool weir__amqp_link_settled(const struct weir__amqp_link *); /* sender: must send settled */
 bool weir__amqp_link_drain(const struct weir__amqp_link *);
 uint32_t weir__amqp_link_credit(const struct weir__amqp_link *);

@@ -18,6 +18,16 @@ struct weir__amqp_session *weir__amqp_link_session(const struct weir__amqp_link 
     return l->s;
 }
 
+struct weir__amqp_link *weir__amqp_session_links(const struct weir__amqp_session *s)
+{
+    return s->links;
+}
+
+struct weir__amqp_link *weir__amqp_link_next(const struct weir__amqp_link *l)
+{
+    return l->next;
+}
+
 bool weir__amqp_link_role(const struct weir__amqp_link *l)
 {
     return l->role;

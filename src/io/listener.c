@@ -236,6 +236,7 @@ static void on_knock(uv_poll_t *p, int status, int events)
 
     (void)events;
     l->home->active = true;
+    weir__loop_begin_turn(l->home);
     if (status < 0) { /* libuv has stopped watching this one */
         l->listening = false;
         pause_a_while(l);

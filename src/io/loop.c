@@ -24,7 +24,7 @@ static int fail_uv(struct weir_error *err, int rc, const char *what)
 
 static void on_wake(uv_async_t *a)
 {
-    (void)a; /* the mailbox is looked into after every poll */
+    weir__loop_begin_turn(a->data); /* the mailbox is looked into after every poll */
 }
 
 static void on_alarm(uv_timer_t *t)
@@ -121,6 +121,7 @@ static void do_turn(struct weir__loop *l)
     } else {
         uv_run(&l->uv, UV_RUN_NOWAIT);
     }
+    weir__loop_begin_turn(l);
     /* An alarm that rang is not set any more. */
     if (weir__loop_now_ms(l) >= l->alarm_ms) l->alarm_ms = INT64_MIN;
     expire_timers(l);
@@ -129,6 +130,7 @@ static void do_turn(struct weir__loop *l)
     if (l->stopping) evict_residents(l);
     run_deferred(l);
     set_alarm(l);
+    weir__loop_end_turn(l);
 }
 
 /* Turns go on behind the closed mailbox until the last posts have run, and whatever these brought
@@ -161,6 +163,7 @@ static int open_loop(struct weir__loops *all, unsigned index, struct weir_error 
         uv_loop_close(&l->uv);
         return fail_uv(err, rc, "making a loop");
     }
+    l->wake.data = l;
     uv_timer_init(&l->uv, &l->alarm);
     l->alarm_ms = INT64_MAX;
     l->expiring_ms = INT64_MIN;

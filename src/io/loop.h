@@ -22,6 +22,19 @@
 
 #define WEIR__LOOPS_MAX 256
 
+/* How long a turn may last before those who have much to do leave the rest for the next one, so
+ * that everybody has a turn soon. */
+#define WEIR__LOOP_TURN_NS INT64_C(2000000)
+
+/* Turns by how long they took, from the end of the wait to the beginning of the next. The last
+ * bucket has those above every bound. */
+#define WEIR__LOOP_TURN_BUCKETS 13
+
+struct weir__loop_turns {
+    uint64_t buckets[WEIR__LOOP_TURN_BUCKETS];
+    uint64_t ns; /* all of them together */
+};
+
 struct weir__loop;
 struct weir__loops;
 
@@ -46,7 +59,15 @@ void weir__loops_free(struct weir__loops *); /* stops them first; NULL is fine *
 unsigned weir__loops_count(const struct weir__loops *);
 struct weir__loop *weir__loops_at(struct weir__loops *, unsigned index);
 
+/* Any thread: adds the turns of all loops to what is in `out`. */
+void weir__loops_turns(struct weir__loops *, struct weir__loop_turns *out);
+/* Microseconds: the most of a bucket. 0: there is no most. */
+uint32_t weir__loop_turn_bound_us(unsigned bucket);
+
 unsigned weir__loop_index(const struct weir__loop *);
+
+/* Here: this turn has lasted for WEIR__LOOP_TURN_NS. Reads the clock. */
+bool weir__loop_turn_over(const struct weir__loop *);
 bool weir__loop_here(const struct weir__loop *); /* is this its thread? */
 
 /* Runs the post on the loop, from any thread. Posting what waits already is fine. WEIR_ECLOSED: the

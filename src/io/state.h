@@ -35,7 +35,15 @@ struct weir__loop {
     bool active;       /* something happened in this turn */
     int64_t active_ns; /* when it last did, where loops spin */
     uint64_t turn;
+    int64_t began_ns; /* this turn; 0: it waits still */
+    /* Written by the loop only. */
+    atomic_ullong turn_buckets[WEIR__LOOP_TURN_BUCKETS];
+    atomic_ullong turn_ns;
 };
+
+/* turn.c: the first that happens in a turn begins it, and its end is counted. */
+void weir__loop_begin_turn(struct weir__loop *);
+void weir__loop_end_turn(struct weir__loop *);
 
 void weir__loop_enter(struct weir__loop *, struct weir__resident *);
 void weir__loop_leave(struct weir__loop *, struct weir__resident *);

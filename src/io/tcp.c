@@ -297,6 +297,7 @@ static void on_event(uv_poll_t *p, int status, int events)
     struct weir__tcp *c = p->data;
 
     c->loop->active = true;
+    weir__loop_begin_turn(c->loop);
     weir__tcp_visit(c);
     if (status < 0) { /* libuv has stopped watching */
         c->events = 0;

@@ -11,7 +11,9 @@
 
 #include "server/state.h"
 
-#define LINE_BYTES 1024 /* of a frame in the log */
+#define LINE_BYTES 1024  /* of a frame in the log */
+#define WORK_PER_LOOK 64 /* small messages, between looks at the clock */
+#define WORK_BYTES 4096  /* of a large one that count as one more */
 #define MECHANISMS                                                                                 \
     (WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_MSSBCBS) | WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN) |   \
      WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_ANONYMOUS))
@@ -102,13 +104,28 @@ void weir__connection_visit(struct weir__connection *c)
 
 /* ---- time ---- */
 
-/* Until there are no more, or a log is busy. What was gathered meanwhile goes to the log then. */
+/* What an event may have cost, in small messages: the clock is not looked at for each of them. */
+static size_t weigh(const struct weir__amqp_event *ev)
+{
+    if (ev->type != WEIR__AMQP_EVENT_TRANSFER) return WORK_PER_LOOK;
+    return 1 + ev->delivery.payload.len / WORK_BYTES;
+}
+
+/* Until there are no more, a log is busy, or the loop's turn has lasted long enough: then the rest
+ * has to wait for the next. What was gathered meanwhile goes to the log. */
 static void take_events(struct weir__connection *c)
 {
-    if (c->busy_ms) return;
+    size_t work = 0;
+
+    if (c->busy_ms || c->crowded) return;
     while (c->event_waits || weir__amqp_next(c->engine, &c->event)) {
         c->event_waits = !weir__connection_on_event(c, &c->event);
         if (c->event_waits) break;
+        work += weigh(&c->event);
+        if (work < WORK_PER_LOOK) continue;
+        work = 0;
+        c->crowded = weir__loop_turn_over(c->loop);
+        if (c->crowded) break;
     }
     if (c->event_waits || (c->run.sender && !weir__run_end(c)))
         c->busy_ms = weir__loop_now_ms(c->loop);
@@ -193,19 +210,21 @@ static bool is_full(const struct weir__connection *c)
 /* Who stops takes nothing in any more, but waits for the answer to its close. */
 static bool may_read(const struct weir__connection *c)
 {
-    return !is_full(c) && !c->busy_ms && (!c->stopping || c->closing);
+    return !is_full(c) && !c->busy_ms && !c->crowded && (!c->stopping || c->closing);
 }
 
 static void serve(struct weir__connection *c)
 {
     weir__duty_take_ready(c);
     c->busy_ms = 0;
+    c->crowded = false;
     take_events(c);
     pass_time(c);
+    if (c->crowded) weir__connection_visit(c);
     if (c->stopping && c->unflushed == 0 && !c->busy_ms)
         close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
     weir__tcp_flush(c->tcp);
-    if (weir__amqp_closed(c->engine) && !c->busy_ms) {
+    if (weir__amqp_closed(c->engine) && !c->busy_ms && !c->crowded) {
         weir__tcp_end(c->tcp);
     } else if (c->held && may_read(c)) {
         c->held = false;
@@ -239,7 +258,7 @@ static void do_visit(void *arg)
     if (!c->tcp) return;
     if (c->starved) {
         c->starved = false;
-        weir__duty_pump_all(c, NULL);
+        weir__duty_pump_all(c);
     }
     serve(c);
 }
@@ -367,7 +386,6 @@ static struct weir__connection *make_connection(struct weir__server *server, str
     c->began_ms = weir__loop_now_ms(c->loop);
     c->expires_s = INT64_MAX;
     c->done_last = &c->done;
-    c->ready_last = &c->ready;
     atomic_init(&c->refs, 1);
     weir__mutex_init(&c->lock);
     weir__timer_init(&c->timer, do_timer, c);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/steps.h"
 #include "server/state.h"
 
 #define DUTIES_PER_TURN 128 /* of one connection with news; then the loop's others have theirs */
@@ -38,16 +39,26 @@ void weir__duty_end(struct weir__duty *d)
     weir__duty_unready(d);
 }
 
+/* Takes one off the list; the lock is held. */
+static void drop_ready(struct weir__connection *c, struct weir__duty *d)
+{
+    if (d->ready_prev)
+        d->ready_prev->ready_next = d->ready_next;
+    else
+        c->ready = d->ready_next;
+    if (d->ready_next)
+        d->ready_next->ready_prev = d->ready_prev;
+    else
+        c->ready_last = d->ready_prev;
+    d->is_ready = false;
+}
+
 void weir__duty_unready(struct weir__duty *d)
 {
     struct weir__connection *c = d->connection;
-    struct weir__duty **at;
 
     weir__mutex_lock(&c->lock);
-    for (at = &c->ready; d->is_ready && *at != d;) at = &(*at)->ready_next;
-    if (d->is_ready) *at = d->ready_next;
-    if (d->is_ready && !*at) c->ready_last = at;
-    d->is_ready = false;
+    if (d->is_ready) drop_ready(c, d);
     weir__mutex_unlock(&c->lock);
 }
 
@@ -71,8 +82,12 @@ void weir__duty_wake(struct weir__duty *d)
     if (!d->is_ready) {
         d->is_ready = true;
         d->ready_next = NULL;
-        *c->ready_last = d;
-        c->ready_last = &d->ready_next;
+        d->ready_prev = c->ready_last;
+        if (d->ready_prev)
+            d->ready_prev->ready_next = d;
+        else
+            c->ready = d;
+        c->ready_last = d;
     }
     weir__loop_post(c->loop, &c->work); /* a loop that has stopped pumps nothing, which is fine */
     weir__mutex_unlock(&c->lock);
@@ -83,7 +98,7 @@ void weir__duty_pump(struct weir__duty *d)
     if (d->link && d->calls->pump) d->calls->pump(d);
 }
 
-void weir__duty_pump_all(struct weir__connection *c, const struct weir__amqp_session *session)
+void weir__duty_pump_all(struct weir__connection *c)
 {
     struct weir__duty *d = c->duties, *first;
     uint32_t count = 0;
@@ -91,10 +106,18 @@ void weir__duty_pump_all(struct weir__connection *c, const struct weir__amqp_ses
     for (; d; d = d->next) count++;
     for (first = c->duties, count = count ? c->turn++ % count : 0; count; count--)
         first = first->next;
-    for (d = first; d; d = d->next)
-        if (!session || weir__amqp_link_session(d->link) == session) weir__duty_pump(d);
-    for (d = c->duties; d != first; d = d->next)
-        if (!session || weir__amqp_link_session(d->link) == session) weir__duty_pump(d);
+    for (d = first; d; d = d->next) weir__duty_pump(d);
+    for (d = c->duties; d != first; d = d->next) weir__duty_pump(d);
+}
+
+/* A peer says often that its window is open again: the duties of other sessions are not looked at.
+ * Those that find the output full are pumped with all others. */
+void weir__duty_pump_session(const struct weir__amqp_session *s)
+{
+    for (struct weir__amqp_link *l = weir__amqp_session_links(s); l; l = weir__amqp_link_next(l)) {
+        WEIR__STEP();
+        if (weir__amqp_link_user(l)) weir__duty_pump(weir__amqp_link_user(l));
+    }
 }
 
 void weir__duty_take_ready(struct weir__connection *c)
@@ -104,11 +127,7 @@ void weir__duty_take_ready(struct weir__connection *c)
     for (int i = 0; i < DUTIES_PER_TURN; i++) {
         weir__mutex_lock(&c->lock);
         d = c->ready;
-        if (d) {
-            c->ready = d->ready_next;
-            if (!c->ready) c->ready_last = &c->ready;
-            d->is_ready = false;
-        }
+        if (d) drop_ready(c, d);
         weir__mutex_unlock(&c->lock);
         if (!d) return;
         weir__duty_pump(d);

@@ -111,10 +111,11 @@ static void on_flow(struct weir__connection *c, const struct weir__amqp_event *e
 {
     struct weir__duty *d = ev->link ? weir__amqp_link_user(ev->link) : NULL;
 
+    (void)c;
     if (d)
         weir__duty_pump(d);
     else if (!ev->link)
-        weir__duty_pump_all(c, ev->session);
+        weir__duty_pump_session(ev->session);
 }
 
 static bool take_transfer(struct weir__connection *c, const struct weir__amqp_event *ev)

@@ -127,6 +127,26 @@ static void write_flushes(struct weir__answer *a, const struct hub_rows *rows)
 
 /* ---- the server ---- */
 
+static void write_turns(struct weir__answer *a, struct weir__server *s)
+{
+    static const char name[] = "weir_loop_turn_seconds";
+    struct weir__loop_turns turns = {0};
+    uint64_t sum = 0;
+
+    weir__loops_turns(s->loops, &turns);
+    write_head(a, name, "histogram", "How long the loops' turns took, waiting left out.");
+    for (unsigned b = 0; b < WEIR__LOOP_TURN_BUCKETS; b++) {
+        uint32_t bound_us = weir__loop_turn_bound_us(b);
+        sum += turns.buckets[b];
+        if (bound_us)
+            weir__answer_add(a, "%s_bucket{le=\"%.9g\"} %" PRIu64 "\n", name, bound_us / 1e6, sum);
+        else
+            weir__answer_add(a, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, sum);
+    }
+    weir__answer_add(a, "%s_sum %.9f\n%s_count %" PRIu64 "\n", name, (double)turns.ns / 1e9, name,
+                     sum);
+}
+
 static void write_server(struct weir__answer *a, struct weir__server *s)
 {
     uint32_t connections, visits;
@@ -204,6 +224,7 @@ bool weir__metrics_answer(struct weir__visit *v)
         write_families(&v->answer, &rows);
         write_flushes(&v->answer, &rows);
         write_server(&v->answer, v->server);
+        write_turns(&v->answer, v->server);
         write_process(&v->answer);
         weir__answer_json(v, 200);
         v->answer.type = TYPE_TEXT;

@@ -41,8 +41,8 @@ struct weir__duty {
     unsigned rights;                /* one of which the link needs */
     int64_t expires_s;              /* of the claim that it rests on */
     struct weir__duty *next, *prev;
-    struct weir__duty *ready_next; /* guarded by the connection's lock, with is_ready */
-    bool is_ready;
+    struct weir__duty *ready_next, *ready_prev; /* guarded by the connection's lock, */
+    bool is_ready;                              /* with this */
 };
 
 /* Answers an attach with a duty for its link: weir__amqp_accept was called. Or says why not. */
@@ -75,10 +75,11 @@ bool weir__duty_desires(const struct weir__amqp_event *, const char *capability)
 void weir__duty_wake(struct weir__duty *);
 void weir__duty_unready(struct weir__duty *);
 
-/* On the loop: one, all of a connection or of one session (each time beginning with another, so
- * that nobody always finds the output full), and all that were woken. */
+/* On the loop: one, all of a connection (each time beginning with another, so that nobody always
+ * finds the output full), those of one session, and all that were woken. */
 void weir__duty_pump(struct weir__duty *);
-void weir__duty_pump_all(struct weir__connection *, const struct weir__amqp_session *);
+void weir__duty_pump_all(struct weir__connection *);
+void weir__duty_pump_session(const struct weir__amqp_session *);
 void weir__duty_take_ready(struct weir__connection *);
 
 /* ---- requests and replies ---- */
@@ -205,13 +206,14 @@ struct weir__connection {
     bool trusted;
     bool held;        /* room was asked for and refused */
     bool starved;     /* a duty has more to send than the output takes */
+    bool crowded;     /* this turn was over before all events were taken */
     bool stopping;    /* closed as soon as nothing is unflushed */
     bool closing;     /* we have said so */
     atomic_uint refs; /* the loop's, and one as long as batches are with the log */
 
     struct weir__mutex lock; /* for what follows */
     struct weir__publish *done, **done_last;
-    struct weir__duty *ready, **ready_last;
+    struct weir__duty *ready, *ready_last;
 };
 
 /* The listener's accepted. */

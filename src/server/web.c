@@ -236,8 +236,13 @@ static bool may_go_on(struct weir__visit *v)
 static void serve(struct weir__visit *v)
 {
     struct weir__http_event ev;
+    bool crowded = false;
 
-    while (may_go_on(v) && weir__http_next(v->http, &ev)) on_event(v, &ev);
+    while (!crowded && may_go_on(v) && weir__http_next(v->http, &ev)) {
+        on_event(v, &ev);
+        crowded = weir__loop_turn_over(v->loop);
+    }
+    if (crowded) weir__loop_defer(v->loop, &v->again); /* the rest, in the next turn */
     weir__loop_timer_start(v->loop, &v->timer,
                            weir__http_tick(v->http, weir__loop_now_ms(v->loop)));
     weir__tcp_flush(v->tcp);

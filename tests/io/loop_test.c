@@ -301,6 +301,80 @@ static void has_limits_and_defaults(void **state)
     weir__loops_free(NULL);
 }
 
+struct busy {
+    struct weir__loop *loop;
+    bool over_at_first, over_at_last;
+    atomic_bool done;
+};
+
+static void work_long(void *arg)
+{
+    struct busy *b = arg;
+    int64_t until_ns = weir__mono_ns() + 3 * WEIR__LOOP_TURN_NS;
+
+    b->over_at_first = weir__loop_turn_over(b->loop);
+    while (weir__mono_ns() < until_ns) continue;
+    b->over_at_last = weir__loop_turn_over(b->loop);
+    atomic_store(&b->done, true);
+}
+
+static uint64_t turns_above(const struct weir__loop_turns *t, uint32_t us)
+{
+    uint64_t sum = 0;
+
+    for (unsigned b = 0; b < WEIR__LOOP_TURN_BUCKETS; b++)
+        if (b == WEIR__LOOP_TURN_BUCKETS - 1 || weir__loop_turn_bound_us(b) > us)
+            sum += t->buckets[b];
+    return sum;
+}
+
+/* A turn of three times the length that is allowed is counted as one of that length; the wait before
+ * it is not counted. */
+static void long_turns_are_told_and_counted(void **state)
+{
+    struct weir__loops *all = start(1, 0);
+    struct busy busy = {.loop = weir__loops_at(all, 0)};
+    struct weir__loop_turns before = {0}, after = {0};
+    struct weir__post post;
+
+    (void)state;
+    weir__loops_turns(all, &before);
+    weir__post_init(&post, work_long, &busy);
+    assert_int_equal(weir__loop_post(busy.loop, &post), 0);
+    while (!atomic_load(&busy.done)) sched_yield();
+    weir__loops_stop(all);
+    weir__loops_turns(all, &after);
+    assert_true(busy.over_at_last);
+    assert_true(after.ns - before.ns >= (uint64_t)(3 * WEIR__LOOP_TURN_NS));
+    assert_true(turns_above(&after, 5000) > turns_above(&before, 5000));
+    weir__loops_free(all);
+}
+
+static void sleep_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* What a loop waits is no part of a turn. */
+static void the_wait_is_not_counted(void **state)
+{
+    struct weir__loops *all = start(1, 0);
+    struct busy busy = {.loop = weir__loops_at(all, 0)};
+    struct weir__loop_turns turns = {0};
+    int64_t began_ns = weir__mono_ns();
+    struct weir__post post;
+
+    (void)state;
+    sleep_ms(200); /* nothing to do, so there is no condition to wait for */
+    weir__post_init(&post, work_long, &busy);
+    assert_int_equal(weir__loop_post(busy.loop, &post), 0);
+    while (!atomic_load(&busy.done)) sched_yield();
+    weir__loops_stop(all);
+    weir__loops_turns(all, &turns);
+    assert_true((int64_t)turns.ns < weir__mono_ns() - began_ns - INT64_C(100000000));
+    weir__loops_free(all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +385,8 @@ int main(void)
         cmocka_unit_test(nobody_starves_the_timers),
         cmocka_unit_test(a_turn_has_its_order),
         cmocka_unit_test(has_limits_and_defaults),
+        cmocka_unit_test(long_turns_are_told_and_counted),
+        cmocka_unit_test(the_wait_is_not_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,6 @@ static void make_connection(struct scene *s)
     s->c.loop = weir__loops_at(s->loops, 0);
     s->c.expires_s = INT64_MAX;
     s->c.done_last = &s->c.done;
-    s->c.ready_last = &s->c.ready;
     atomic_init(&s->c.refs, 1);
     weir__mutex_init(&s->c.lock);
     weir__post_init(&s->c.work, no_work, NULL);
