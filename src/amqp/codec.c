@@ -22,7 +22,9 @@ struct code_row {
 #define CODE_DESCRIBED 0x00
 #define CODE_NULL 0x40
 #define CODE_TRUE 0x41
+#define CODE_SMALL_ULONG 0x53
 #define CODE_BOOLEAN 0x56 /* with a byte that says which */
+#define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 static const struct code_row codes[256] = {
     [0x40] = {SHAPE_FIXED, 0, WEIR__AMQP_NULL},
@@ -278,23 +280,52 @@ static bool read_constructor(struct weir__amqp_cursor *c, uint32_t count, uint8_
 static bool check_value(struct weir__amqp_cursor *c, unsigned depth);
 static bool check_body(struct weir__amqp_cursor *c, uint8_t code, unsigned depth);
 
-/* Passes over values of a fixed width, which cannot be wrong; how many. A boolean with a byte can. */
-static uint32_t pass_fixed(struct weir__amqp_cursor *in, uint32_t most)
+/* Values of a fixed width, which cannot be wrong: their bytes, constructor included. A boolean with
+ * a byte can. 0: all others. */
+static const uint8_t plain[256] = {
+    [0x40] = 1, [0x41] = 1, [0x42] = 1, [0x43] = 1,  [0x44] = 1,  [0x45] = 1, [0x50] = 2,
+    [0x51] = 2, [0x52] = 2, [0x53] = 2, [0x54] = 2,  [0x55] = 2,  [0x60] = 3, [0x61] = 3,
+    [0x70] = 5, [0x71] = 5, [0x72] = 5, [0x73] = 5,  [0x74] = 5,  [0x80] = 9, [0x81] = 9,
+    [0x82] = 9, [0x83] = 9, [0x84] = 9, [0x94] = 17, [0x98] = 17,
+};
+
+/* Whether the eight bytes at p are values of one byte, 40 to 45: no byte is less, and none more. */
+static inline bool are_single(const uint8_t *p)
 {
+    uint64_t over = weir__load64(p) ^ EIGHT(CODE_NULL);
+
+    return !((over | (over + EIGHT(0x7f - 5))) & EIGHT(0x80));
+}
+
+/* Passes over values with nothing inside, which is most of them, and is quick about it: a message of
+ * a megabyte may hold a million. How many; the first that is different ends it. */
+static inline uint32_t pass_plain(struct weir__amqp_cursor *in, uint32_t most)
+{
+    const uint8_t *at = in->at;
     uint32_t count = 0;
 
-    for (; count < most && in->at < in->end && *in->at != CODE_BOOLEAN; count++) {
-        const struct code_row *row = &codes[*in->at];
-        if (row->shape != SHAPE_FIXED || weir__amqp_left(in) <= row->width) break;
-        in->at += 1 + row->width;
+    for (; count < most && at < in->end; count++) {
+        size_t left = (size_t)(in->end - at), len = plain[*at];
+        while (most - count > 8 && left > 8 && are_single(at)) {
+            at += 8;
+            count += 8;
+            left -= 8;
+            len = plain[*at];
+        }
+        if (!len && left > 1 && codes[*at].shape == SHAPE_VARIABLE && codes[*at].width == 1)
+            len = 2u + at[1];
+        if (*at == CODE_BOOLEAN && left > 1 && at[1] <= 1) len = 2;
+        if (!len || len > left) break;
+        at += len;
         WEIR__STEP();
     }
+    in->at = at;
     return count;
 }
 
 static bool check_items(struct weir__amqp_cursor *in, uint32_t count, unsigned depth)
 {
-    for (uint32_t i = pass_fixed(in, count); i < count; i += 1 + pass_fixed(in, count - i - 1))
+    for (uint32_t i = pass_plain(in, count); i < count; i += 1 + pass_plain(in, count - i - 1))
         if (!check_value(in, depth)) return false;
     return in->at == in->end || weir__amqp_stop(in, "bytes after the last item");
 }
@@ -329,32 +360,56 @@ static bool check_simple(struct weir__amqp_cursor *c, uint8_t code)
     return weir__amqp_take(c, len) && !c->why;
 }
 
+/* Reads what stands before the items of a compound or an array and steps over them; they are *in.
+ * false: something is wrong, which read_body says. */
+static inline bool open_compound(struct weir__amqp_cursor *c, const struct code_row *row,
+                                 struct weir__amqp_cursor *in, uint32_t *count)
+{
+    const uint8_t *p = c->at;
+    size_t left = weir__amqp_left(c), width = row->width, size;
+
+    if (left < 2 * width) return false;
+    size = width == 1 ? p[0] : weir__load_be32(p);
+    *count = width == 1 ? p[1] : weir__load_be32(p + 4);
+    if (size < width || size > left - width) return false;
+    if (row->type != WEIR__AMQP_ARRAY && *count > size - width) return false;
+    if (row->type == WEIR__AMQP_MAP && *count % 2) return false;
+    c->at = p + width + size;
+    *in = (struct weir__amqp_cursor){c->start, p + 2 * width, c->at, NULL};
+    return true;
+}
+
 static bool check_body(struct weir__amqp_cursor *c, uint8_t code, unsigned depth)
 {
-    struct weir__amqp_cursor in = *c;
+    const struct code_row *row = &codes[code];
+    struct weir__amqp_cursor in;
     struct weir__amqp_value v;
+    uint32_t count;
     bool good;
 
     WEIR__STEP();
-    if (codes[code].shape < SHAPE_COMPOUND) return check_simple(c, code);
+    if (row->shape < SHAPE_COMPOUND) return check_simple(c, code);
     if (depth == WEIR__AMQP_DEPTH_MAX) return step_back(c, 1, "values are nested too deep");
-    if (!read_body(c, code, &v)) return false;
-    in.at = v.bytes.at;
-    in.end = v.bytes.at + v.bytes.len;
-    good = v.type == WEIR__AMQP_ARRAY ? check_array(&in, v.count, depth + 1)
-                                      : check_items(&in, v.count, depth + 1);
+    if (!open_compound(c, row, &in, &count)) return read_body(c, code, &v);
+    good = row->shape == SHAPE_ARRAY ? check_array(&in, count, depth + 1)
+                                     : check_items(&in, count, depth + 1);
     return good || stop_with(c, &in);
 }
 
 static bool check_value(struct weir__amqp_cursor *c, unsigned depth)
 {
-    uint8_t code = weir__amqp_load8(c);
+    uint8_t code;
 
+    if (pass_plain(c, 1)) return true;
     WEIR__STEP();
+    code = weir__amqp_load8(c);
     if (c->why) return false;
     if (code != CODE_DESCRIBED) return check_body(c, code, depth);
     if (depth == WEIR__AMQP_DEPTH_MAX) return step_back(c, 1, "values are nested too deep");
-    if (!check_value(c, depth + 1)) return false; /* the descriptor */
+    if (weir__amqp_left(c) > 1 && *c->at == CODE_SMALL_ULONG)
+        c->at += 2; /* nearly every descriptor */
+    else if (!check_value(c, depth + 1))
+        return false;
     return check_value(c, depth + 1);
 }
 

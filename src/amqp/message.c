@@ -9,12 +9,16 @@
 #define CODE_LIST8 0xc0
 #define CODE_MAP8 0xc1
 #define CODE_LIST0 0x45
+#define CODE_NULL 0x40
 #define WIDE_BIT 0x10 /* makes the constructor with four bytes of size */
 #define USUAL_DESCRIPTOR (CODE_SMALL_ULONG << 8 | CODE_DESCRIBED) /* as a little-endian load is */
+
+#define USUAL_MAX 65536 /* bytes: what is longer and bad is not to be read twice */
 
 #define SECTION_FIRST 0x70
 #define SECTION_MESSAGE_ANNOTATIONS 0x72
 #define SECTION_DATA 0x75
+#define SECTION_VALUE 0x77
 #define SECTION_FOOTER 0x78
 
 #define DATA_HEAD_SMALL 5 /* 00 53 75 a0 LL */
@@ -294,6 +298,20 @@ static bool is_good_inside(const uint8_t *p, size_t len, const struct section_ro
     return weir__amqp_message_properties(&m, NULL, NULL) == 0;
 }
 
+/* The length of a body at p that is any value, or data that is null; 0 when it is neither, or not
+ * good to the bottom. */
+static size_t measure_value(const uint8_t *p, size_t left, const struct section_row **row)
+{
+    struct weir__amqp_cursor c;
+
+    if (left < 4 || weir__load16(p) != USUAL_DESCRIPTOR) return 0;
+    *row = row_of_code(p[2]);
+    if (p[2] == SECTION_DATA) return p[3] == CODE_NULL ? 4 : 0;
+    if (p[2] != SECTION_VALUE) return 0;
+    c = weir__amqp_cursor_of(weir__bytes_of(p + 3, left - 3));
+    return weir__amqp_check(&c) ? 3 + weir__amqp_offset(&c) : 0;
+}
+
 /* Whether these bytes are a good message whose sections are all in the usual forms. annotations may
  * be NULL; they are as in weir__amqp_message_check. */
 static inline bool is_usual(const uint8_t *p, size_t left, struct weir__bytes *annotations)
@@ -304,8 +322,9 @@ static inline bool is_usual(const uint8_t *p, size_t left, struct weir__bytes *a
 
     do {
         len = measure_usual(p, left, &row, &head);
-        if (!len || p[2] < least) return false;
-        if (row->body != WEIR__AMQP_BODY_DATA && len - head > head - 4 &&
+        if (!len && !(head = len = measure_value(p, left, &row))) return false;
+        if (p[2] < least) return false;
+        if (row->body != WEIR__AMQP_BODY_DATA && len > head && len - head > head - 4 &&
             !is_good_inside(p, len, row))
             return false;
         if (annotations && p[2] == SECTION_MESSAGE_ANNOTATIONS)
@@ -347,7 +366,7 @@ int weir__amqp_message_check(struct weir__bytes raw, struct weir__bytes *annotat
                              struct weir_error *err)
 {
     *annotations = weir__bytes_of(NULL, 0);
-    if (raw.len <= UINT32_MAX && is_usual(raw.at, raw.len, annotations)) return 0;
+    if (raw.len <= USUAL_MAX && is_usual(raw.at, raw.len, annotations)) return 0;
     return check_slowly(raw, annotations, err);
 }
 
