@@ -17,6 +17,7 @@
 #define PEERS 2
 #define INPUTS_PER_HOUSE 200
 #define BEFORE_TRUST_MAX 32768
+#define BUDGET 65536 /* so little that it is used up */
 
 /* What a peer has heard of a frame. */
 struct listener {
@@ -188,6 +189,12 @@ static void run(struct world *w, struct program *p)
 
 /* ---- birth and death ---- */
 
+/* There is no memory of a crowd to give back. */
+void weir__trim_ask(struct weir__server *s)
+{
+    (void)s;
+}
+
 /* There are no ports to send somebody to. */
 const char *weir__server_amqp(const struct weir__server *s)
 {
@@ -282,6 +289,8 @@ static void begin(struct world *w, uint8_t mode)
     w->server.trace = mode & 1;
     w->server.token_ms = WEIR__SERVER_TOKEN_MS;
     w->at.server = &w->server;
+    weir__budget_init(&w->server.budget,
+                      &(struct weir__budget_limits){.bytes = BUDGET, .stranger_bytes = BUDGET / 4});
     weir__mutex_init(&w->server.lock);
     weir__cond_init(&w->server.changed);
     for (unsigned i = 0; i < PEERS; i++) {
@@ -300,6 +309,8 @@ static void end(struct world *w)
     road_turn(&w->loop, w->tcp, PEERS);
     ORACLE(!w->server.connections && !w->at.connections && !w->server.unflushed);
     for (unsigned i = 0; i < PEERS; i++) weir__buf_fini(&w->listener[i].heard);
+    ORACLE(!w->server.budget.used && !w->server.budget.strangers);
+    weir__budget_fini(&w->server.budget);
     weir__cond_fini(&w->server.changed);
     weir__mutex_fini(&w->server.lock);
 }

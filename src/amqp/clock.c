@@ -59,6 +59,30 @@ static int64_t check_slowness(struct weir__amqp *e, int64_t now_ms)
     return e->frame_since_ms + e->o.frame_ms;
 }
 
+/* The oldest message of which not all frames came; when it began, by e->read_ms. */
+static int64_t find_oldest(const struct weir__amqp *e)
+{
+    int64_t oldest = INT64_MAX;
+
+    for (const struct weir__amqp_session *s = e->sessions; s; s = s->next)
+        for (const struct weir__amqp_link *l = s->links; l; l = l->next)
+            if (l->partial && l->role == WEIR__AMQP_RECEIVER)
+                oldest = earlier(oldest, l->partial_ms);
+    return oldest;
+}
+
+/* A message that comes frame by frame. Links are looked through only when one may be too late. */
+static int64_t check_messages(struct weir__amqp *e, int64_t passed_ms)
+{
+    if (!e->held) e->read_ms += passed_ms;
+    if (!e->partials) return INT64_MAX;
+    if (e->read_ms >= e->messages_ms) e->messages_ms = find_oldest(e) + e->o.message_ms;
+    if (e->read_ms >= e->messages_ms)
+        weir__amqp_fail(e, WEIR__AMQP_COND_FORCED, "a message took longer than %u ms",
+                        e->o.message_ms);
+    return e->now_ms + (e->messages_ms - e->read_ms);
+}
+
 static int64_t keep_alive(struct weir__amqp *e, int64_t now_ms)
 {
     uint8_t frame[WEIR__AMQP_FRAME_HEAD];
@@ -122,7 +146,7 @@ void weir__amqp_rest_links(struct weir__amqp *e)
 int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
 {
     bool heard = e->heard;
-    int64_t next;
+    int64_t next, passed_ms = e->ticked ? now_ms - e->now_ms : 0;
 
     if (!e->ticked) e->born_ms = e->spoke_ms = e->heard_ms = now_ms;
     e->ticked = true;
@@ -132,6 +156,7 @@ int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return INT64_MAX;
     next = check_silence(e, now_ms);
     if (e->stage != WEIR__AMQP_STAGE_CLOSED) next = earlier(next, check_slowness(e, now_ms));
+    if (e->stage != WEIR__AMQP_STAGE_CLOSED) next = earlier(next, check_messages(e, passed_ms));
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return now_ms;
     next = earlier(next, keep_alive(e, now_ms));
     next = earlier(next, take_rest(e, now_ms, heard));

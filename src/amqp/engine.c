@@ -43,6 +43,7 @@ static void fill_options(struct weir__amqp_options *o)
     o->silence_ms = or_default(o->silence_ms, o->idle_ms + o->idle_ms / 2);
     o->handshake_ms = or_default(o->handshake_ms, 10000);
     o->frame_ms = or_default(o->frame_ms, 30000);
+    o->message_ms = or_default(o->message_ms, 60000);
     o->close_ms = or_default(o->close_ms, 5000);
     o->handle_max = or_default(o->handle_max, 255);
     fill_limits(&o->before, &before);
@@ -175,32 +176,58 @@ size_t weir__amqp_memory(const struct weir__amqp *e)
            slots;
 }
 
-/* The frame at the head has a size already when its first bytes are there: it needs that room. */
-static size_t input_wanted(const struct weir__amqp *e)
+size_t weir__amqp_buffered(const struct weir__amqp *e)
+{
+    return e->in_cap + e->out.cap + e->early.cap + e->partial_bytes + e->thing_bytes;
+}
+
+/* The frame at the head has a size already when its first bytes are there: it needs that room.
+ * *needed is what it cannot do without, the rest is for speed. */
+static size_t input_wanted(const struct weir__amqp *e, size_t *needed)
 {
     size_t have = e->in_tail - e->in_head, cap = e->in_cap ? e->in_cap : INPUT_FIRST_BYTES;
     size_t frame = have >= 4 ? weir__load_be32(e->in + e->in_head) : 0;
 
+    if (frame > e->limits.frame_bytes) frame = 0;
+    *needed = frame > INPUT_FIRST_BYTES ? frame : INPUT_FIRST_BYTES;
+    if (*needed > e->limits.input_bytes) *needed = e->limits.input_bytes;
     if (e->in_full && cap <= e->limits.input_bytes / 2) cap *= 2;
-    if (frame <= e->limits.frame_bytes && cap < frame) cap = frame;
+    if (cap < frame) cap = frame;
     return cap < e->limits.input_bytes ? cap : e->limits.input_bytes;
+}
+
+/* Where the owner has no memory for more, the frame in work must do with little, or is refused. */
+static void grow_input(struct weir__amqp *e)
+{
+    size_t needed, want = input_wanted(e, &needed);
+    uint8_t *in;
+
+    if (want <= e->in_cap) return;
+    if (!weir__amqp_reserve(e, want - e->in_cap)) {
+        want = needed;
+        if (want <= e->in_cap) return;
+        if (want > INPUT_FIRST_BYTES && !weir__amqp_reserve(e, want - e->in_cap)) {
+            weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT, "no memory for a frame of %zu bytes", want);
+            return;
+        }
+    }
+    in = realloc(e->in, want);
+    if (!in) return;
+    e->in_cap = want;
+    e->in = in;
 }
 
 uint8_t *weir__amqp_input(struct weir__amqp *e, size_t *room)
 {
-    size_t have = e->in_tail - e->in_head, want = input_wanted(e);
+    size_t have = e->in_tail - e->in_head;
 
     *room = 0;
     if (e->stage == WEIR__AMQP_STAGE_CLOSED || e->lent) return NULL;
     if (e->in_head && have) memmove(e->in, e->in + e->in_head, have);
     e->in_head = 0;
     e->in_tail = have;
-    if (want > e->in_cap) {
-        uint8_t *in = realloc(e->in, want);
-        if (!in && !e->in) return NULL;
-        if (in) e->in_cap = want;
-        if (in) e->in = in;
-    }
+    grow_input(e);
+    if (!e->in || e->stage == WEIR__AMQP_STAGE_CLOSED) return NULL;
     e->in_full = false;
     *room = e->in_cap - e->in_tail;
     return e->in + e->in_tail;
@@ -243,6 +270,9 @@ uint8_t *weir__amqp_room(struct weir__amqp *e, size_t bytes)
     bool worth = e->out_head >= weir__amqp_pending(e) && bytes > e->out.cap - e->out.len;
 
     if (e->out_head && (worth || bytes > e->out.max - e->out.len)) weir__amqp_compact(e);
+    /* With nothing to write nobody would come again, so one delivery always has its place. */
+    if (weir__amqp_pending(e) && !weir__amqp_reserve(e, weir__buf_growth(&e->out, bytes)))
+        return NULL;
     return weir__buf_room(&e->out, bytes);
 }
 

@@ -122,6 +122,7 @@ struct weir__amqp_options {
     uint32_t silence_ms;   /* of a peer, at which it is closed: one and a half of idle_ms */
     uint32_t handshake_ms; /* from the first tick to open: 10000 */
     uint32_t frame_ms;     /* from the first byte of a frame to its last: 30000 */
+    uint32_t message_ms;   /* from the first frame of a message to its last: 60000 */
     uint32_t close_ms;     /* from our close to the peer's: 5000 */
 
     uint32_t channel_max; /* announced, up to 65534; as after.sessions */
@@ -129,6 +130,12 @@ struct weir__amqp_options {
 
     struct weir__amqp_limits before; /* until weir__amqp_trust */
     struct weir__amqp_limits after;
+
+    /* Asked before the input, the output or a message in several frames takes so much more memory;
+     * NULL: always true. false: the frame or the message is refused, deliveries wait. What is held
+     * in the end weir__amqp_buffered tells. */
+    bool (*reserve)(void *reserve_data, size_t more);
+    void *reserve_data;
 
     /* Sees every frame, header and all, with the headers of the protocol; NULL: nobody. */
     void (*trace)(void *user_data, bool outgoing, struct weir__bytes frame);
@@ -165,6 +172,9 @@ bool weir__amqp_closed(const struct weir__amqp *);
 /* All memory that the connection holds now. */
 size_t weir__amqp_memory(const struct weir__amqp *);
 
+/* The part of it that grows by what the peer does. Quick. */
+size_t weir__amqp_buffered(const struct weir__amqp *);
+
 enum weir__amqp_event_type {
     /* Not AMQP 1.0: event.bytes are the first eight bytes, event.guess what they may be. The answer
      * is the owner's, but for other versions of AMQP, which were told ours. CLOSE follows. */
@@ -195,7 +205,8 @@ struct weir__amqp_delivery {
     uint32_t id;     /* of the session */
     uint32_t format; /* 0, WEIR__AMQP_FORMAT_BATCH */
     bool settled;
-    bool too_large; /* larger than the link's max-message-size: no payload, size tells */
+    bool too_large; /* larger than the link's max-message-size: no payload, size tells. When it is
+                       not larger, there was no memory for it: see reserve */
     struct weir__bytes tag, payload; /* of a message in several frames a long tag is cut */
     uint64_t size;
 };
@@ -327,6 +338,8 @@ bool weir__amqp_link_role(const struct weir__amqp_link *);                    /*
 bool weir__amqp_link_settled(const struct weir__amqp_link *); /* sender: must send settled */
 bool weir__amqp_link_drain(const struct weir__amqp_link *);
 uint32_t weir__amqp_link_credit(const struct weir__amqp_link *);
+uint64_t
+weir__amqp_link_max(const struct weir__amqp_link *); /* max-message-size; UINT64_MAX: any */
 struct weir__bytes weir__amqp_link_name(const struct weir__amqp_link *);
 void *weir__amqp_link_user(const struct weir__amqp_link *);
 void weir__amqp_link_set_user(struct weir__amqp_link *, void *);

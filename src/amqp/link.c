@@ -48,6 +48,11 @@ uint32_t weir__amqp_link_credit(const struct weir__amqp_link *l)
     return l->credit;
 }
 
+uint64_t weir__amqp_link_max(const struct weir__amqp_link *l)
+{
+    return l->max_message;
+}
+
 struct weir__bytes weir__amqp_link_name(const struct weir__amqp_link *l)
 {
     return weir__bytes_of(l->name, l->name_len);
@@ -102,6 +107,7 @@ void weir__amqp_link_drop(struct weir__amqp_link *l)
         s->rests--;
         s->e->rests--;
     }
+    if (l->role == WEIR__AMQP_RECEIVER && l->partial) s->e->partials--;
     s->e->partial_bytes -= l->buf.cap;
     s->e->link_count--;
     s->e->thing_bytes -= sizeof *l + l->name_len;

@@ -226,7 +226,11 @@ static bool begin_delivery(struct weir__amqp_link *l, const struct transfer *t,
 
 static void begin_partial(struct weir__amqp_link *l, const struct transfer *t)
 {
+    struct weir__amqp *e = l->s->e;
+
+    if (!e->partials++) e->messages_ms = e->read_ms + e->o.message_ms;
     l->partial = true;
+    l->partial_ms = e->read_ms;
     l->partial_settled = l->partial_too_large = false;
     l->partial_id = t->id;
     l->partial_format = t->format;
@@ -236,7 +240,15 @@ static void begin_partial(struct weir__amqp_link *l, const struct transfer *t)
     weir__buf_clear(&l->buf);
 }
 
-/* Room for one more frame in the message, all of the connection's messages counted. */
+static void drop_partial(struct weir__amqp_link *l)
+{
+    l->s->e->partial_bytes -= l->buf.cap;
+    weir__buf_fini(&l->buf);
+    l->partial_too_large = true;
+}
+
+/* Room for one more frame in the message, all of the connection's messages counted. Where only the
+ * owner has none, the message is refused and the link stays. */
 static bool partial_room(struct weir__amqp_link *l, size_t bytes)
 {
     struct weir__amqp *e = l->s->e;
@@ -249,6 +261,10 @@ static bool partial_room(struct weir__amqp_link *l, size_t bytes)
     others = e->partial_bytes - before;
     if (others > most) return false;
     l->buf.max = most - others;
+    if (!weir__amqp_reserve(e, weir__buf_growth(&l->buf, bytes))) {
+        drop_partial(l);
+        return true;
+    }
     if (!weir__buf_room(&l->buf, bytes)) return false;
     e->partial_bytes += l->buf.cap - before;
     return true;
@@ -260,13 +276,13 @@ static bool gather(struct weir__amqp_link *l, const struct transfer *t)
 
     l->partial_size += t->payload.len;
     l->partial_settled |= t->settled;
-    if (l->partial_size > l->max_message) l->partial_too_large = true;
+    if (l->partial_size > l->max_message && !l->partial_too_large) drop_partial(l);
     if (l->partial_too_large || l->sent_detach) return true;
     if (!partial_room(l, t->payload.len))
         return weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT,
                                "more than %u bytes of messages in several frames",
                                e->limits.partial_bytes);
-    return weir__buf_add(&l->buf, t->payload.at, t->payload.len);
+    return l->partial_too_large || weir__buf_add(&l->buf, t->payload.at, t->payload.len);
 }
 
 /* Whether a delivery is unsettled still: the sender may have settled it by a disposition before its
@@ -291,6 +307,7 @@ static bool on_part(struct weir__amqp_link *l, const struct transfer *t,
     if (!t->aborted && !gather(l, t)) return false;
     if (t->more && !t->aborted) return false;
     l->partial = false;
+    e->partials--;
     e->rest_due = true;
     if (l->sent_detach) return false;
     if (!is_owned(l, l->partial_id))

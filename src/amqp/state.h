@@ -84,6 +84,7 @@ struct weir__amqp_link {
     uint8_t tag[WEIR__AMQP_TAG_USUAL];
     uint32_t partial_id, partial_format;
     uint64_t partial_size; /* receiver: so far; sender: sent of buf */
+    int64_t partial_ms;    /* receiver: when it began, by e->read_ms */
     struct weir__buf buf;
 
     size_t name_len;
@@ -134,6 +135,9 @@ struct weir__amqp {
 
     bool ticked, heard;
     int64_t now_ms, born_ms, heard_ms, spoke_ms, closing_ms, frame_since_ms;
+    int64_t read_ms;              /* a clock that stands still while the owner does not read */
+    int64_t messages_ms;          /* by it: when to look for a message that takes too long */
+    uint32_t partials;            /* links with a message of which some frames came */
     uint64_t frames, frame_since; /* frames so far; when the unfinished one was first seen */
 };
 
@@ -215,6 +219,12 @@ bool weir__amqp_run_next(struct weir__amqp *, struct weir__amqp_event *);
 bool weir__amqp_on_disposition(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
 
 void weir__amqp_rest_links(struct weir__amqp *);
+
+/* Whether the owner lets so much more memory be taken. */
+static inline bool weir__amqp_reserve(struct weir__amqp *e, size_t more)
+{
+    return more == 0 || !e->o.reserve || e->o.reserve(e->o.reserve_data, more);
+}
 
 /* Output that was not written yet. */
 static inline size_t weir__amqp_pending(const struct weir__amqp *e)

@@ -15,6 +15,21 @@ void weir__buf_fini(struct weir__buf *b)
     *b = (struct weir__buf){.max = b->max};
 }
 
+static size_t cap_for(const struct weir__buf *b, size_t want)
+{
+    size_t cap = b->cap ? b->cap : BUF_FIRST_BYTES;
+
+    if (cap > b->max) cap = b->max;
+    while (cap < want) cap = cap > b->max / 2 ? b->max : cap * 2;
+    return cap;
+}
+
+size_t weir__buf_growth(const struct weir__buf *b, size_t more)
+{
+    if (more > b->max || b->len > b->max - more) return 0;
+    return cap_for(b, b->len + more) - b->cap;
+}
+
 uint8_t *weir__buf_room(struct weir__buf *b, size_t more)
 {
     size_t want, cap;
@@ -23,9 +38,7 @@ uint8_t *weir__buf_room(struct weir__buf *b, size_t more)
     if (more > b->max || b->len > b->max - more) return NULL;
     want = b->len + more;
     if (want <= b->cap && b->at) return b->at + b->len;
-    cap = b->cap ? b->cap : BUF_FIRST_BYTES;
-    if (cap > b->max) cap = b->max;
-    while (cap < want) cap = cap > b->max / 2 ? b->max : cap * 2;
+    cap = cap_for(b, want);
     at = realloc(b->at, cap);
     if (!at) return NULL;
     b->at = at;

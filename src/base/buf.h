@@ -20,6 +20,9 @@ void weir__buf_fini(struct weir__buf *);
  * NULL when the maximum or memory is exhausted: the buffer is then as it was. */
 uint8_t *weir__buf_room(struct weir__buf *, size_t more);
 
+/* By how much weir__buf_room would make it grow; 0 when the maximum is exhausted. */
+size_t weir__buf_growth(const struct weir__buf *, size_t more);
+
 /* Appends; false when there is no room. */
 bool weir__buf_add(struct weir__buf *, const void *at, size_t len);
 

@@ -22,6 +22,8 @@
 #define MEMORY_BYTES_MIN ((uint64_t)8 << 20)
 #define MEMORY_SEGMENT_BYTES ((uint64_t)4 << 20)
 #define MEMORY_DIR "memory"
+#define BUFFERS_MIN ((uint64_t)8 << 20)
+#define STRANGERS_MIN ((uint64_t)1 << 20)
 
 static const struct weir__args_row serve_rows[] = {
     {"hub", WEIR__ARGS_LIST, offsetof(struct weir__serve_options, hubs), "NAME:N[:A,B]",
@@ -47,6 +49,17 @@ static const struct weir__args_row serve_rows[] = {
      "let clients in whose certificates these authorities signed: PEM; CN names their rule"},
     {"authority", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, authority), "DIR",
      "the local authority's folder (default ~/.local/share/weir/authority)"},
+    {"buffers", WEIR__ARGS_BYTES, offsetof(struct weir__serve_options, buffers), "SIZE",
+     "memory for what clients send and are sent, before they are refused (256M)"},
+    {"stranger-buffers", WEIR__ARGS_BYTES, offsetof(struct weir__serve_options, stranger_buffers),
+     "SIZE", "of that, for those without a good token (32M)"},
+    {"strangers-per-address", WEIR__ARGS_NUMBER,
+     offsetof(struct weir__serve_options, strangers_per_address), "N",
+     "connections of one address without a good token (1024)"},
+    {"connections-max", WEIR__ARGS_NUMBER, offsetof(struct weir__serve_options, connections_max),
+     "N", "connections of each port (16384)"},
+    {"message-timeout", WEIR__ARGS_DURATION, offsetof(struct weir__serve_options, message_timeout),
+     "TIME", "from the first frame of a message to its last (60s)"},
     {"json", WEIR__ARGS_FLAG, offsetof(struct weir__serve_options, json), NULL,
      "say that it is ready with one line of JSON"},
     {"trace", WEIR__ARGS_FLAG, offsetof(struct weir__serve_options, trace), NULL,
@@ -81,6 +94,31 @@ static bool check_addresses(const struct weir__command *self, const struct weir_
     return true;
 }
 
+/* What is not given stays 0, which is the server's default. */
+static bool check_limits(const struct weir__command *self, const struct weir__serve_options *o,
+                         int *out_exit)
+{
+    const struct {
+        const char *name;
+        const struct weir__args_number *n;
+        uint64_t least, most;
+    } rows[] = {
+        {"buffers must be 8M or more", &o->buffers, BUFFERS_MIN, SIZE_MAX},
+        {"stranger-buffers must be 1M or more", &o->stranger_buffers, STRANGERS_MIN, SIZE_MAX},
+        {"strangers-per-address must be 1 or more", &o->strangers_per_address, 1, UINT32_MAX},
+        {"connections-max must be 1 or more", &o->connections_max, 1, UINT32_MAX},
+        {"message-timeout must be 1s or more", &o->message_timeout, 1000, UINT32_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!rows[i].n->given) continue;
+        if (rows[i].n->value >= rows[i].least && rows[i].n->value <= rows[i].most) continue;
+        *out_exit = weir__exit_usage(self->name, "--%s", rows[i].name);
+        return false;
+    }
+    return true;
+}
+
 /* false: the command is over, with *out_exit. The command line outdoes the environment also where
  * they contradict each other. */
 static bool read_options(const struct weir__command *self, int argc, char **argv,
@@ -101,6 +139,7 @@ static bool read_options(const struct weir__command *self, int argc, char **argv
         *out_exit = weir__exit_usage(self->name, "--memory-max must be 8M or more");
         return false;
     }
+    if (!check_limits(self, o, out_exit)) return false;
     if (!o->amqp) o->amqp = WEIR__SERVE_AMQP;
     set_address(&o->amqps, &o->amqps_given, WEIR__SERVE_AMQPS);
     set_address(&o->http, &o->http_given, WEIR__SERVE_HTTP);

@@ -26,6 +26,8 @@ struct weir__serve_options {
     const char *amqp, *amqps, *http, *https; /* all but amqp: NULL when there shall be none */
     const char *certificate, *key, *authority, *client_ca, *config;
     struct weir__args_number memory_max;
+    struct weir__args_number buffers, stranger_buffers, strangers_per_address, connections_max;
+    struct weir__args_number message_timeout;
     bool in_memory, json, trace, allow_development_key;
     bool amqps_given, http_given; /* not the default: it must be had */
 };

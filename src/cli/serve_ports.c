@@ -77,14 +77,20 @@ static void print_line(enum weir__level level, const char *room, const char *lin
 int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
 {
     for (;;) { /* at most once for each port that can be done without */
-        struct weir__server_options options = {.ns = s->ns,
-                                               .amqp = s->o.amqp,
-                                               .amqps = s->o.amqps,
-                                               .http = s->o.http,
-                                               .https = s->o.https,
-                                               .tls = s->tls,
-                                               .trace = s->o.trace,
-                                               .logger = {print_line, s}};
+        struct weir__server_options options = {
+            .ns = s->ns,
+            .amqp = s->o.amqp,
+            .amqps = s->o.amqps,
+            .http = s->o.http,
+            .https = s->o.https,
+            .tls = s->tls,
+            .trace = s->o.trace,
+            .buffers = (size_t)s->o.buffers.value,
+            .stranger_buffers = (size_t)s->o.stranger_buffers.value,
+            .strangers_per_address = (unsigned)s->o.strangers_per_address.value,
+            .connections_max = (unsigned)s->o.connections_max.value,
+            .message_ms = (uint32_t)s->o.message_timeout.value,
+            .logger = {print_line, s}};
         int rc = weir__server_start(&s->server, &options, err);
 
         if (rc != WEIR_EEXIST) return rc;

@@ -369,6 +369,11 @@ struct weir__bytes weir__http_rest(const struct weir__http *h)
     return weir__bytes_of(h->in.at + h->at, available(h));
 }
 
+size_t weir__http_buffered(const struct weir__http *h)
+{
+    return h->in.cap + h->out.cap;
+}
+
 size_t weir__http_memory(const struct weir__http *h)
 {
     return sizeof *h + h->in.cap + h->out.cap;

@@ -106,6 +106,8 @@ bool weir__http_upgraded(const struct weir__http *);
 struct weir__bytes weir__http_rest(const struct weir__http *);
 
 /* All memory that the connection holds now. */
+size_t
+weir__http_buffered(const struct weir__http *); /* the part that grows by what comes and goes */
 size_t weir__http_memory(const struct weir__http *);
 
 static inline struct weir__http_field weir__http_field_of(const char *name, const char *value)

@@ -161,10 +161,13 @@ static void on_arrival(void *arg)
 /* Why one cannot be let in; NULL: it can. */
 static const char *find_limit(const struct weir__listener *l, int fd)
 {
-    if (atomic_load(&l->open) >= l->options.connections_max)
-        return "there are as many connections as may be";
-    if ((unsigned)fd >= atomic_load(&l->descriptor_max)) return NO_DESCRIPTOR;
-    return NULL;
+    const struct weir__listener_options *o = &l->options;
+    bool full = atomic_load(&l->open) >= o->connections_max;
+    bool high = (unsigned)fd >= atomic_load(&l->descriptor_max);
+    bool made = (full || high) && o->make_room && o->make_room(o->user);
+
+    if (full && !made) return "there are as many connections as may be";
+    return high ? NO_DESCRIPTOR : NULL; /* whoever tries again finds the one that becomes free */
 }
 
 static void let_in(struct weir__listener *l, int fd, const struct sockaddr *from)

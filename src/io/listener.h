@@ -2,7 +2,8 @@
  *
  * Too many are answered, never piled up:
  *
- *     connections_max   the next one is accepted and closed at once
+ *     connections_max   the next one is accepted and closed at once, unless make_room sends somebody
+ *                       else away, whose place is free a little later
  *     descriptor_max    the same, when its descriptor has this number or a higher one. The kernel
  *                       gives the lowest that is free, so those above are left to the files of this
  *                       process, whatever listeners it has and whoever knocks
@@ -35,6 +36,9 @@ struct weir__listener_options {
     /* On the connection's loop, when it can be used. Gives it an owner by weir__tcp_adopt and
      * returns true, or returns false and the connection is closed. */
     bool (*accepted)(void *user, struct weir__tcp *);
+    /* On a loop: all places are taken. true: somebody was sent away, and the next may come in. NULL:
+     * nobody ever is. */
+    bool (*make_room)(void *user);
     /* On a loop: with TLS, somebody spoke something else. What is returned is sent to them as it
      * is, and lives as long as the listener. NULL: nothing is sent. */
     struct weir__bytes (*mistaken)(void *user, const char *peer, enum weir__sniff);

@@ -24,7 +24,7 @@
 
 /* How long a turn may last before those who have much to do leave the rest for the next one, so
  * that everybody has a turn soon. */
-#define WEIR__LOOP_TURN_NS INT64_C(2000000)
+#define WEIR__LOOP_TURN_NS INT64_C(1000000)
 
 /* Turns by how long they took, from the end of the wait to the beginning of the next. The last
  * bucket has those above every bound. */

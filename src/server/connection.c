@@ -11,9 +11,10 @@
 
 #include "server/state.h"
 
-#define LINE_BYTES 1024  /* of a frame in the log */
-#define WORK_PER_LOOK 64 /* small messages, between looks at the clock */
-#define WORK_BYTES 4096  /* of a large one that count as one more */
+#define LINE_BYTES 1024              /* of a frame in the log */
+#define WORK_PER_LOOK 64             /* small messages, between looks at the clock */
+#define WORK_BYTES 4096              /* of a large one that count as one more */
+#define MUCH_BYTES ((size_t)1 << 20) /* given back at once: the system may want them */
 #define MECHANISMS                                                                                 \
     (WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_MSSBCBS) | WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN) |   \
      WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_ANONYMOUS))
@@ -37,6 +38,14 @@ void weir__connection_let_go(struct weir__connection *c)
 static struct weir__server_loop *loop_of(const struct weir__connection *c)
 {
     return &c->server->at[weir__loop_index(c->loop)];
+}
+
+/* Others need the place. */
+static void evict(void *arg)
+{
+    struct weir__connection *c = arg;
+
+    if (c->tcp) weir__tcp_abort(c->tcp, "made room for others");
 }
 
 static void enter_loop(struct weir__connection *c)
@@ -94,6 +103,8 @@ bool weir__connection_certified(const struct weir__connection *c, struct weir__t
 void weir__connection_trust(struct weir__connection *c)
 {
     c->trusted = true;
+    weir__newcomer_leave(&c->stranger, &c->server->budget);
+    weir__account_trust(&c->account);
     weir__amqp_trust(c->engine);
 }
 
@@ -184,13 +195,13 @@ static void pass_time(struct weir__connection *c)
     int64_t now_ms = weir__loop_now_ms(c->loop), at;
     char text[96];
 
-    at = weir__amqp_tick(c->engine, now_ms);
     if (!c->trusted && now_ms >= c->began_ms + c->server->token_ms) {
         snprintf(text, sizeof text,
                  "Unauthorized access. No token was presented within %u seconds.",
                  (c->server->token_ms + 999) / 1000);
         close_with(c, WEIR__AMQP_COND_UNAUTHORIZED, text);
     }
+    at = weir__amqp_tick(c->engine, now_ms); /* which knows how long a close may take */
     if (c->expires_s != INT64_MAX) expire_claims(c);
     take_events(c);
     at = next_visit(c, at, now_ms);
@@ -213,6 +224,14 @@ static bool may_read(const struct weir__connection *c)
     return !is_full(c) && !c->busy_ms && !c->crowded && (!c->stopping || c->closing);
 }
 
+static void note_memory(struct weir__connection *c)
+{
+    size_t before = c->account.bytes;
+
+    weir__account_set(&c->account, weir__amqp_buffered(c->engine) + c->reply_bytes);
+    if (before > c->account.bytes + MUCH_BYTES) weir__trim_ask(c->server);
+}
+
 static void serve(struct weir__connection *c)
 {
     weir__duty_take_ready(c);
@@ -223,6 +242,7 @@ static void serve(struct weir__connection *c)
     if (c->crowded) weir__connection_visit(c);
     if (c->stopping && c->unflushed == 0 && !c->busy_ms)
         close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
+    note_memory(c);
     weir__tcp_flush(c->tcp);
     if (weir__amqp_closed(c->engine) && !c->busy_ms && !c->crowded) {
         weir__tcp_end(c->tcp);
@@ -338,6 +358,9 @@ static void closed(void *owner, const struct weir_error *why)
     assert(!c->duties);
     weir__amqp_free(c->engine);
     c->engine = NULL;
+    weir__account_set(&c->account, 0);
+    weir__newcomer_leave(&c->stranger, &c->server->budget);
+    weir__trim_ask(c->server);
     weir__claims_fini(&c->claims);
     weir__loop_timer_stop(c->loop, &c->timer);
     leave_loop(c);
@@ -363,18 +386,31 @@ static void trace(void *user_data, bool outgoing, struct weir__bytes frame)
                    c->tcp ? weir__tcp_peer(c->tcp) : "?", outgoing ? "<-" : "->", line);
 }
 
+static bool reserve(void *arg, size_t more)
+{
+    struct weir__connection *c = arg;
+
+    if (weir__account_grow(&c->account, more)) return true;
+    atomic_fetch_add(&c->server->budget.refused, 1);
+    return false;
+}
+
 static struct weir__connection *make_connection(struct weir__server *server, struct weir__tcp *tcp)
 {
     struct weir__connection *c = calloc(1, sizeof *c);
     struct weir__amqp_options options = {.trace_data = c,
                                          .mechanisms = MECHANISMS,
                                          .idle_ms = server->idle_ms,
-                                         .silence_ms = 2 * server->idle_ms};
+                                         .silence_ms = 2 * server->idle_ms,
+                                         .message_ms = server->message_ms,
+                                         .reserve = reserve,
+                                         .reserve_data = c};
     struct weir__tls_identity who;
 
     if (!c) return NULL;
     c->server = server;
     c->tcp = tcp;
+    c->account = (struct weir__account){.budget = &server->budget, .stranger = true};
     if (weir__connection_certified(c, &who))
         options.mechanisms |= WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_EXTERNAL);
     if (server->trace) options.trace = trace;
@@ -399,6 +435,7 @@ struct weir__connection *weir__connection_enter(struct weir__server *server, str
     struct weir__connection *c = make_connection(server, tcp);
 
     if (!c) return NULL;
+    weir__newcomer_enter(&c->stranger, &server->budget, c->loop, weir__tcp_peer(tcp), evict, c);
     enter_loop(c);
     c->stopping = loop_of(c)->stopping;
     serve(c);

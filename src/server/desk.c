@@ -252,6 +252,9 @@ static int read_request(const struct weir__amqp_delivery *d, struct weir__reques
     struct weir__amqp_cursor at;
     int rc;
 
+    if (d->too_large && d->size <= REQUEST_BYTES_MAX)
+        return weir__fail(err, WEIR_ENOMEM, "no memory for a request of %zu bytes",
+                          (size_t)d->size);
     if (d->too_large)
         return weir__fail(err, WEIR_ETOOBIG, "The request has more than %zu bytes.",
                           REQUEST_BYTES_MAX);

@@ -127,6 +127,32 @@ static void write_flushes(struct weir__answer *a, const struct hub_rows *rows)
 
 /* ---- the server ---- */
 
+static void write_budget(struct weir__answer *a, struct weir__budget *b)
+{
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"weir_buffer_bytes", "gauge", "Memory held for what clients send and are sent.",
+         atomic_load(&b->used)},
+        {"weir_buffer_limit_bytes", "gauge", "How much that may be.", b->limits.bytes},
+        {"weir_buffer_refused_total", "counter", "Times that there was no room for more.",
+         atomic_load(&b->refused)},
+        {"weir_stranger_buffer_bytes", "gauge", "The part held for those without a good token.",
+         atomic_load(&b->strangers)},
+        {"weir_stranger_buffer_limit_bytes", "gauge", "How much that may be.",
+         b->limits.stranger_bytes},
+        {"weir_strangers", "gauge", "Connections without a good token.", weir__budget_strangers(b)},
+        {"weir_strangers_evicted_total", "counter", "Those that had to go for others.",
+         atomic_load(&b->evicted)},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_head(a, rows[i].name, rows[i].type, rows[i].help);
+        weir__answer_add(a, "%s %" PRIu64 "\n", rows[i].name, rows[i].value);
+    }
+}
+
 static void write_turns(struct weir__answer *a, struct weir__server *s)
 {
     static const char name[] = "weir_loop_turn_seconds";
@@ -224,6 +250,7 @@ bool weir__metrics_answer(struct weir__visit *v)
         write_families(&v->answer, &rows);
         write_flushes(&v->answer, &rows);
         write_server(&v->answer, v->server);
+        write_budget(&v->answer, &v->server->budget);
         write_turns(&v->answer, v->server);
         write_process(&v->answer);
         weir__answer_json(v, 200);

@@ -165,6 +165,7 @@ static bool is_allowed(struct weir__visit *v)
     if (weir__namespace_verify(v->server->ns, token, weir__bytes_of(resource, strlen(resource)),
                                now_s, &grant, &err) != 0)
         return deny(v, err.text);
+    weir__visit_trust(v);
     return grant.rights & (v->route->right | MANAGE) ? true : deny(v, "Unauthorized access.");
 }
 

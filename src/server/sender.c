@@ -85,6 +85,9 @@ static int publish(struct sender *s, const struct weir__amqp_delivery *d, struct
 static int check_size(struct sender *s, const struct weir__amqp_delivery *d, struct weir_error *err)
 {
     if (!d->too_large) return 0;
+    if (d->size <= weir__amqp_link_max(s->duty.link))
+        return weir__fail(err, WEIR_ENOMEM, "no memory for a message of %" PRIu64 " bytes",
+                          d->size);
     return weir__fail(err, WEIR_ETOOBIG,
                       "The received message (delivery-id:%" PRIu32 ", size:%" PRIu64
                       " bytes) exceeds the limit (%zu bytes) currently allowed on the link.",

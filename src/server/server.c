@@ -65,6 +65,7 @@ void weir__server_stop(struct weir__server *s)
     weir__listener_free(s->amqps);
     weir__listener_free(s->http);
     weir__listener_free(s->https);
+    weir__budget_fini(&s->budget);
     weir__cond_fini(&s->changed);
     weir__mutex_fini(&s->lock);
     free(s->at);
@@ -123,17 +124,25 @@ void weir__server_keep_descriptors(struct weir__server *s)
         if (all[i]) weir__listener_keep(all[i], max);
 }
 
+static bool make_room(void *user)
+{
+    struct weir__server *s = user;
+
+    return weir__budget_make_room(&s->budget);
+}
+
 static int listen_on(struct weir__server *s, struct weir__listener **out, const char *address,
                      struct weir__tls_context *tls, bool (*accepted)(void *, struct weir__tcp *),
                      struct weir_error *err)
 {
     struct weir__listener_options options = {.address = address,
                                              .tls = tls,
-                                             .connections_max = WEIR__SERVER_CONNECTIONS_MAX,
+                                             .connections_max = s->connections_max,
                                              .descriptor_max = find_descriptor_max(s),
                                              .limits = {.dead_ms = WEIR__SERVER_DEAD_MS,
                                                         .stall_ms = WEIR__SERVER_STALL_MS},
                                              .accepted = accepted,
+                                             .make_room = make_room,
                                              .mistaken = weir__mistake_tls,
                                              .failed = weir__mistake_failed,
                                              .user = s};
@@ -159,8 +168,13 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     s->descriptors = weir__descriptors_raise();
     s->token_ms = o->token_ms ? o->token_ms : WEIR__SERVER_TOKEN_MS;
     s->idle_ms = o->idle_ms ? o->idle_ms : WEIR__SERVER_IDLE_MS;
+    s->message_ms = o->message_ms;
+    s->connections_max = o->connections_max ? o->connections_max : WEIR__SERVER_CONNECTIONS_MAX;
+    weir__budget_init(&s->budget, &(struct weir__budget_limits){o->buffers, o->stranger_buffers,
+                                                                o->strangers_per_address});
     weir__mutex_init(&s->lock);
     weir__cond_init(&s->changed);
+    weir__trim_prepare(s);
     rc = start_loops(s, o->loops, err);
     if (rc == 0) rc = weir__worker_start(&s->worker, "weir-worker", err);
     if (rc == 0) rc = listen_on(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);

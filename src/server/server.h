@@ -20,7 +20,9 @@
  *   WEIR__SERVER_DEAD_MS            silence after which TCP probes a peer
  *   WEIR__SERVER_STALL_MS           a peer that takes no output, or whose machine acknowledges
  *                                   nothing, which one without power does not: closed
- *   WEIR__SERVER_CONNECTIONS_MAX    of one port: the next one is closed, and that is logged
+ *   budget.h                        memory and places of all connections together
+ *   WEIR__SERVER_CONNECTIONS_MAX    of one port: the oldest stranger goes, or else the next one is
+ *                                   closed, and that is logged
  *   WEIR__SERVER_DESCRIPTORS_KEPT   not given to connections, or more with many hubs: the same. One
  *                                   budget for all ports: idle strangers cannot take from the logs
  *   WEIR__SERVER_CLAIMS_MAX         audiences of a connection: the token is refused
@@ -66,10 +68,15 @@ struct weir__server_options {
      * name of its certificate is the name of a rule of the namespace, and it has that rule's
      * rights. */
     struct weir__tls_context *tls;
-    unsigned loops;    /* one for each core */
-    uint32_t token_ms; /* WEIR__SERVER_TOKEN_MS */
-    uint32_t idle_ms;  /* WEIR__SERVER_IDLE_MS */
-    bool trace;        /* every frame is a line of the logger, at WEIR__DEBUG */
+    unsigned loops;           /* one for each core */
+    uint32_t token_ms;        /* WEIR__SERVER_TOKEN_MS */
+    uint32_t idle_ms;         /* WEIR__SERVER_IDLE_MS */
+    uint32_t message_ms;      /* from the first frame of a message to its last: 60000 */
+    unsigned connections_max; /* of each port: WEIR__SERVER_CONNECTIONS_MAX */
+    size_t buffers;           /* bytes: WEIR__BUDGET_BYTES, as the next two in budget.h */
+    size_t stranger_buffers;  /* bytes */
+    unsigned strangers_per_address;
+    bool trace; /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;
 };
 

@@ -10,6 +10,7 @@
 #include "io/listener.h"
 #include "io/worker.h"
 #include "server/address.h"
+#include "server/budget.h"
 #include "server/claims.h"
 #include "server/errors.h"
 #include "server/server.h"
@@ -203,6 +204,8 @@ struct weir__connection {
     size_t reported;                   /* ... as far as the server's sum has them */
     uint32_t batches;                  /* with the log */
     size_t reply_bytes;                /* of answers that wait for credit */
+    struct weir__account account;      /* of what it holds in memory */
+    struct weir__newcomer stranger;    /* until it is trusted */
     bool trusted;
     bool held;        /* room was asked for and refused */
     bool starved;     /* a duty has more to send than the output takes */
@@ -278,8 +281,13 @@ struct weir__server {
     char to_browser_tls[WEIR__SERVER_ANSWER_BYTES];
     atomic_bool ready; /* everything above is as it stays */
     atomic_size_t unflushed;
-    atomic_size_t bodies; /* bytes of HTTP requests that are held */
-    atomic_uint links;    /* that are attached */
+    struct weir__budget budget; /* of what all connections hold in memory */
+    atomic_bool trim_asked;
+    struct weir__post trim_soon, trim; /* on the first loop; for the worker */
+    struct weir__timer trim_timer;
+    uint32_t message_ms;
+    unsigned connections_max;
+    atomic_uint links; /* that are attached */
 
     atomic_bool stopping;
 
@@ -291,6 +299,11 @@ struct weir__server {
 
 /* server.c: leaves descriptors to the logs of all hubs there are; when there are more of them. */
 void weir__server_keep_descriptors(struct weir__server *);
+
+/* trim.c: memory that was given back goes back to the system, too, a while after there was much of
+ * it. Prepare comes when the loops and the worker are there. */
+void weir__trim_prepare(struct weir__server *);
+void weir__trim_ask(struct weir__server *); /* any thread: much may have been given back */
 
 /* mistake.c: what is sent to somebody who speaks something else, and logged. prepare comes when
  * every port is known. */

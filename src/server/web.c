@@ -45,7 +45,6 @@ static void leave_loop(struct weir__visit *v)
 /* What a request had. */
 static void drop_request(struct weir__visit *v)
 {
-    atomic_fetch_sub(&v->server->bodies, v->body.len);
     weir__buf_fini(&v->body);
     weir__buf_fini(&v->answer.body);
     v->answer = (struct weir__answer){.body = {.max = WEIR__WEB_ANSWER_MAX}};
@@ -62,6 +61,9 @@ static void free_visit(struct weir__visit *v)
     weir__loop_timer_stop(v->loop, &v->retry);
     weir__loop_unpost(v->loop, &v->again);
     weir__http_free(v->http);
+    weir__account_set(&v->account, 0);
+    weir__newcomer_leave(&v->stranger, &v->server->budget);
+    weir__trim_ask(v->server);
     leave_loop(v);
     free(v);
 }
@@ -129,6 +131,12 @@ static void send_answer(struct weir__visit *v)
 
 /* ---- requests ---- */
 
+void weir__visit_trust(struct weir__visit *v)
+{
+    weir__newcomer_leave(&v->stranger, &v->server->budget);
+    weir__account_trust(&v->account);
+}
+
 static void run_job(void *arg)
 {
     struct weir__visit *v = arg;
@@ -185,18 +193,16 @@ static void begin_request(struct weir__visit *v, const struct weir__http_request
 /* Kept only for who has shown a token. */
 static void take_body(struct weir__visit *v, struct weir__bytes piece)
 {
-    size_t all = atomic_load(&v->server->bodies);
-
     assert(v->route);
     if (v->route->scope == WEIR__SCOPE_OPEN || v->route->scope == WEIR__SCOPE_LOCAL) return;
-    if (all + piece.len > WEIR__WEB_BODIES_MAX) {
-        weir__answer_error(v, 503, "The server holds too many requests now.");
-    } else if (piece.len > WEIR__WEB_BODY_MAX - v->body.len) {
+    if (piece.len > WEIR__WEB_BODY_MAX - v->body.len) {
         weir__answer_error(v, 413, "A body has at most %zu bytes.", WEIR__WEB_BODY_MAX);
+    } else if (!weir__account_grow(&v->account, weir__buf_growth(&v->body, piece.len))) {
+        atomic_fetch_add(&v->server->budget.refused, 1);
+        weir__answer_error(v, 503, "The server holds too many requests now.");
     } else if (!weir__buf_add(&v->body, piece.at, piece.len)) {
         weir__answer_error(v, 503, "There is no memory for the request.");
     } else {
-        atomic_fetch_add(&v->server->bodies, piece.len);
         return;
     }
     send_answer(v);
@@ -233,6 +239,23 @@ static bool may_go_on(struct weir__visit *v)
     return !v->away && weir__http_output(v->http).len < OUTPUT_BYTES;
 }
 
+/* While somebody else has it, its answer is not ours to look at. */
+static void note_memory(struct weir__visit *v)
+{
+    size_t bytes = weir__http_buffered(v->http) + v->body.cap;
+
+    if (!v->away) bytes += v->answer.body.cap;
+    weir__account_set(&v->account, bytes);
+}
+
+/* Others need the place. */
+static void evict(void *arg)
+{
+    struct weir__visit *v = arg;
+
+    if (v->tcp) weir__tcp_abort(v->tcp, "made room for others");
+}
+
 static void serve(struct weir__visit *v)
 {
     struct weir__http_event ev;
@@ -245,6 +268,7 @@ static void serve(struct weir__visit *v)
     if (crowded) weir__loop_defer(v->loop, &v->again); /* the rest, in the next turn */
     weir__loop_timer_start(v->loop, &v->timer,
                            weir__http_tick(v->http, weir__loop_now_ms(v->loop)));
+    note_memory(v);
     weir__tcp_flush(v->tcp);
     if (weir__http_upgraded(v->http)) {
         leave_for_tunnel(v);
@@ -377,6 +401,8 @@ bool weir__visit_accept(void *server, struct weir__tcp *tcp)
     weir__post_init(&v->again, do_serve, v);
     weir__buf_init(&v->body, WEIR__WEB_BODY_MAX);
     weir__buf_init(&v->answer.body, WEIR__WEB_ANSWER_MAX);
+    v->account = (struct weir__account){.budget = &v->server->budget, .stranger = true};
+    weir__newcomer_enter(&v->stranger, &v->server->budget, v->loop, weir__tcp_peer(tcp), evict, v);
     enter_loop(v);
     weir__tcp_adopt(tcp, &calls, v);
     v->stopping = loop_of(v)->stopping;

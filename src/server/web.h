@@ -16,7 +16,7 @@
  * Limits, each with its answer:
  *
  *   WEIR__WEB_BODY_MAX    bytes of a request's body: 413
- *   WEIR__WEB_BODIES_MAX  of all bodies that are held: 503
+ *   budget.h              of all that is held: 503
  *   WEIR__WEB_ANSWER_MAX  of an answer: 500
  *   and those of http/http.h: heads, time, bytes that wait for a client that does not read */
 #ifndef WEIR_SERVER_WEB_H
@@ -28,7 +28,6 @@
 #include "server/state.h"
 
 #define WEIR__WEB_BODY_MAX ((size_t)2 << 20)
-#define WEIR__WEB_BODIES_MAX ((size_t)32 << 20)
 #define WEIR__WEB_ANSWER_MAX ((size_t)4 << 20)
 #define WEIR__WEB_STARS_MAX 2
 #define WEIR__WEB_NAME_MAX 256   /* bytes of a segment of a path */
@@ -134,6 +133,8 @@ struct weir__visit {
     struct weir__timer retry;        /* its route is asked once more */
     int64_t busy_ms;                 /* since when it is; 0: it was not yet */
     bool stopping;
+    struct weir__account account;   /* of what it holds in memory */
+    struct weir__newcomer stranger; /* until it has shown a good token */
 
     const struct weir__http_request *request; /* NULL: none is in work */
     const struct weir__route *route;
@@ -158,6 +159,9 @@ bool weir__visit_only_new(const struct weir__visit *);
 /* For a route on the loop: it is asked again soon, and says false now. false: it was asked for
  * WEIR__SERVER_BUSY_MS already, or there is no time. */
 bool weir__visit_retry(struct weir__visit *);
+
+/* Its client has shown a good token. */
+void weir__visit_trust(struct weir__visit *);
 
 /* From any thread, once, by whoever has it: it goes on, on its loop. */
 void weir__visit_return(struct weir__visit *);

@@ -175,6 +175,47 @@ static void a_frame_must_not_take_for_ever(void **state)
     peer_fini(&p);
 }
 
+static void expect_forced(void)
+{
+    take_events(&p.side);
+    assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->condition, WEIR__AMQP_COND_FORCED);
+}
+
+/* Nor may a message, of which a frame comes now and then; another one that is whole changes
+ * nothing. The time in which the owner does not read is not counted. */
+static void a_message_must_not_take_for_ever(void **state)
+{
+    int64_t now = 1000, next;
+
+    (void)state;
+    for (int held = 0; held < 2; held++, now = 1000) {
+        open_at(now, SAY_OPEN);
+        peer_say(&p, 0, SAY_BEGIN);
+        peer_say(&p, 0, SAY_SENDER);
+        weir__amqp_tick(p.side.e, now);
+        peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'first'");
+        p.side.taken = p.side.count;
+        if (held) {
+            weir__amqp_hold(p.side.e, true);
+            weir__amqp_tick(p.side.e, now += 100000);
+            weir__amqp_hold(p.side.e, false);
+        }
+        for (int i = 0; i < 59; i++) {
+            peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'more'");
+            next = weir__amqp_tick(p.side.e, now += 1000);
+            assert_true(next <= (held ? 161000 : 61000));
+        }
+        take_events(&p.side);
+        expect_nothing(&p.side);
+        weir__amqp_tick(p.side.e, now += 1000);
+        take_events(&p.side);
+        expect(&p.side, WEIR__AMQP_EVENT_DETACH);
+        expect(&p.side, WEIR__AMQP_EVENT_END);
+        expect_forced();
+        peer_fini(&p);
+    }
+}
+
 /* A small buffer goes back at once, one that had to grow when the peer has been quiet. */
 static void a_quiet_connection_gives_its_memory_back(void **state)
 {
@@ -244,6 +285,7 @@ int main(void)
         cmocka_unit_test(who_is_not_listened_to_is_not_silent),
         cmocka_unit_test(hands_are_shaken_in_time),
         cmocka_unit_test(a_frame_must_not_take_for_ever),
+        cmocka_unit_test(a_message_must_not_take_for_ever),
         cmocka_unit_test(a_quiet_connection_gives_its_memory_back),
         cmocka_unit_test(an_event_in_use_keeps_its_bytes),
     };

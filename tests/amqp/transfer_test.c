@@ -147,6 +147,47 @@ static void too_large_is_told_not_punished(void **state)
     pair_fini(&p);
 }
 
+/* How much an owner has to give. */
+static bool give_some(void *left, size_t more)
+{
+    size_t *bytes = left;
+
+    if (more > *bytes) return false;
+    *bytes -= more;
+    return true;
+}
+
+/* Where the owner has no memory for a message its outcome says so; the link, and messages that there
+ * is room for, go on. */
+static void no_memory_is_told_not_punished(void **state)
+{
+    static const uint8_t payload[20000];
+    size_t left = 30000;
+    struct weir__amqp_options o = {.before.partial_bytes = 65536,
+                                   .after.frame_bytes = 512,
+                                   .reserve = give_some,
+                                   .reserve_data = &left};
+    struct manners m = {.credit = 10, .max_message = sizeof payload};
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_SENDER};
+    struct ends ends = join(&plain, &o, &m, &t);
+    struct told *told;
+
+    (void)state;
+    left = 6000;
+    weir__amqp_send(ends.client, weir__bytes_of(payload, sizeof payload), 0, false, NULL);
+    settle_down(&p);
+    told = expect(&p.server, WEIR__AMQP_EVENT_TRANSFER);
+    assert_true(told->delivery.too_large && told->delivery.size == sizeof payload);
+    assert_true(told->delivery.size <= weir__amqp_link_max(ends.server));
+    assert_int_equal(told->delivery.payload.len, 0);
+    left = 100000;
+    weir__amqp_send(ends.client, weir__bytes_of(payload, sizeof payload), 0, false, NULL);
+    settle_down(&p);
+    told = expect(&p.server, WEIR__AMQP_EVENT_TRANSFER);
+    assert_true(!told->delivery.too_large && told->delivery.payload.len == sizeof payload);
+    pair_fini(&p);
+}
+
 static void credit_is_kept_topped_up(void **state)
 {
     struct manners m = {.credit = 10, .accept_deliveries = true};
@@ -525,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_narrow_window_is_passed),
         cmocka_unit_test(a_whole_message_leaves_room_for_others),
         cmocka_unit_test(too_large_is_told_not_punished),
+        cmocka_unit_test(no_memory_is_told_not_punished),
         cmocka_unit_test(credit_is_kept_topped_up),
         cmocka_unit_test(drain_uses_up_the_credit),
         cmocka_unit_test(echo_is_answered),

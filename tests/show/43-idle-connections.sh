@@ -29,7 +29,7 @@ cc -std=c11 -O1 -Wall -Wextra -Werror -o idle "$here/../server/idle.c" || exit 1
 peak_kb() { awk '/^VmHWM/ {print $2}' "/proc/$server/status"; }
 
 start() {
-    (ulimit -Sn 1024 && exec "$WEIR" serve --data "data-$1" --hub eh1:4 --amqp 127.0.0.1:0 --amqps off --http off --json) >out 2>err &
+    (ulimit -Sn 1024 && exec "$WEIR" serve --data "data-$1" --hub eh1:4 --amqp 127.0.0.1:0 --amqps off --http off --strangers-per-address "$COUNT" --json) >out 2>err &
     server=$!
     for _ in $(seq 200); do [ -s out ] && break; sleep 0.05; done
     port=$(sed 's/.*"amqp":"127.0.0.1:\([0-9]*\)".*/\1/' out)

@@ -1,0 +1,228 @@
+#include "server/budget.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 64
+
+/* An address with strangers. */
+struct weir__origin {
+    struct weir__origin *next;
+    char name[NAME_BYTES];
+    unsigned count;
+    struct weir__newcomer *oldest, *youngest;
+};
+
+static size_t bytes_or(size_t given, size_t otherwise)
+{
+    return given ? given : otherwise;
+}
+
+void weir__budget_init(struct weir__budget *b, const struct weir__budget_limits *l)
+{
+    memset(b, 0, sizeof *b);
+    b->limits.bytes = bytes_or(l->bytes, WEIR__BUDGET_BYTES);
+    b->limits.stranger_bytes = bytes_or(l->stranger_bytes, WEIR__BUDGET_STRANGER_BYTES);
+    b->limits.per_address = l->per_address ? l->per_address : WEIR__BUDGET_PER_ADDRESS;
+    weir__mutex_init(&b->lock);
+}
+
+void weir__budget_fini(struct weir__budget *b)
+{
+    assert(!b->oldest);
+    weir__mutex_fini(&b->lock);
+}
+
+/* ---- addresses ---- */
+
+/* "127.0.0.1:49152" without its port. A machine has all addresses of a /64 of IPv6, so only that
+ * part counts: the first four groups, as they are written. */
+static void name_origin(const char *peer, char name[NAME_BYTES])
+{
+    const char *end = strrchr(peer, ':');
+    size_t len = end ? (size_t)(end - peer) : strlen(peer);
+    int groups = 0;
+
+    if (*peer == '[' && strncmp(peer, "[::ffff:", 8) != 0)
+        for (size_t i = 0; i < len && groups < 4; i++)
+            if (peer[i] == ':' && (++groups == 4 || peer[i + 1] == ':')) {
+                len = i;
+                break;
+            }
+    if (len >= NAME_BYTES) len = NAME_BYTES - 1;
+    memcpy(name, peer, len);
+    name[len] = '\0';
+}
+
+static struct weir__origin **head_of(struct weir__budget *b, const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return &b->origins[hash % WEIR__BUDGET_ORIGINS];
+}
+
+static struct weir__origin *find_origin(struct weir__budget *b, const char *name)
+{
+    struct weir__origin **head = head_of(b, name), *o = *head;
+
+    while (o && strcmp(o->name, name) != 0) o = o->next;
+    if (o || !(o = calloc(1, sizeof *o))) return o;
+    memcpy(o->name, name, strlen(name) + 1);
+    o->next = *head;
+    *head = o;
+    return o;
+}
+
+static void drop_origin(struct weir__budget *b, struct weir__origin *o)
+{
+    struct weir__origin **at = head_of(b, o->name);
+
+    while (*at != o) at = &(*at)->next;
+    *at = o->next;
+    free(o);
+}
+
+/* ---- strangers; the lock is held ---- */
+
+static void link_stranger(struct weir__budget *b, struct weir__newcomer *s, struct weir__origin *o)
+{
+    s->origin = o;
+    s->prev = b->youngest;
+    s->at_prev = o->youngest;
+    s->next = s->at_next = NULL;
+    *(s->prev ? &s->prev->next : &b->oldest) = s;
+    *(s->at_prev ? &s->at_prev->at_next : &o->oldest) = s;
+    b->youngest = o->youngest = s;
+    b->count++;
+    o->count++;
+}
+
+static void unlink_stranger(struct weir__budget *b, struct weir__newcomer *s)
+{
+    struct weir__origin *o = s->origin;
+
+    *(s->prev ? &s->prev->next : &b->oldest) = s->next;
+    *(s->next ? &s->next->prev : &b->youngest) = s->prev;
+    *(s->at_prev ? &s->at_prev->at_next : &o->oldest) = s->at_next;
+    *(s->at_next ? &s->at_next->at_prev : &o->youngest) = s->at_prev;
+    s->origin = NULL;
+    b->count--;
+    if (--o->count == 0) drop_origin(b, o);
+}
+
+/* The post is taken back by the owner before its memory goes. A loop that has stopped ends all. */
+static void evict(struct weir__budget *b, struct weir__newcomer *s)
+{
+    unlink_stranger(b, s);
+    atomic_fetch_add(&b->evicted, 1);
+    weir__loop_post(s->loop, &s->evict);
+}
+
+/* ---- what others call ---- */
+
+bool weir__budget_make_room(struct weir__budget *b)
+{
+    bool any;
+
+    weir__mutex_lock(&b->lock);
+    any = b->oldest != NULL;
+    if (any) evict(b, b->oldest);
+    weir__mutex_unlock(&b->lock);
+    return any;
+}
+
+unsigned weir__budget_strangers(struct weir__budget *b)
+{
+    unsigned count;
+
+    weir__mutex_lock(&b->lock);
+    count = b->count;
+    weir__mutex_unlock(&b->lock);
+    return count;
+}
+
+bool weir__newcomer_enter(struct weir__newcomer *s, struct weir__budget *b, struct weir__loop *loop,
+                          const char *peer, void (*fn)(void *arg), void *arg)
+{
+    struct weir__origin *o;
+    char name[NAME_BYTES];
+
+    name_origin(peer, name);
+    s->loop = loop;
+    weir__post_init(&s->evict, fn, arg);
+    weir__mutex_lock(&b->lock);
+    o = find_origin(b, name);
+    if (o) {
+        link_stranger(b, s, o);
+        if (o->count > b->limits.per_address) evict(b, o->oldest);
+    }
+    weir__mutex_unlock(&b->lock);
+    return o != NULL;
+}
+
+void weir__newcomer_leave(struct weir__newcomer *s, struct weir__budget *b)
+{
+    if (!s->loop) return;
+    weir__mutex_lock(&b->lock);
+    if (s->origin) unlink_stranger(b, s);
+    weir__mutex_unlock(&b->lock);
+    weir__loop_unpost(s->loop, &s->evict);
+    s->loop = NULL;
+}
+
+/* ---- accounts ---- */
+
+static void note_peak(struct weir__budget *b, size_t used)
+{
+    size_t peak = atomic_load_explicit(&b->peak, memory_order_relaxed);
+
+    while (used > peak && !atomic_compare_exchange_weak(&b->peak, &peak, used)) continue;
+}
+
+static void move_by(struct weir__account *a, size_t bytes)
+{
+    struct weir__budget *b = a->budget;
+
+    if (bytes > a->bytes) {
+        note_peak(b, atomic_fetch_add(&b->used, bytes - a->bytes) + (bytes - a->bytes));
+        if (a->stranger) atomic_fetch_add(&b->strangers, bytes - a->bytes);
+    } else {
+        atomic_fetch_sub(&b->used, a->bytes - bytes);
+        if (a->stranger) atomic_fetch_sub(&b->strangers, a->bytes - bytes);
+    }
+    a->bytes = bytes;
+}
+
+bool weir__account_grow(struct weir__account *a, size_t more)
+{
+    struct weir__budget *b = a->budget;
+
+    if (more == 0) return true;
+    if (more > b->limits.bytes) return false;
+    move_by(a, a->bytes + more);
+    if (atomic_load(&b->used) <= b->limits.bytes &&
+        (!a->stranger || atomic_load(&b->strangers) <= b->limits.stranger_bytes ||
+         weir__budget_make_room(b)))
+        return true;
+    move_by(a, a->bytes - more);
+    return false;
+}
+
+void weir__account_set(struct weir__account *a, size_t bytes)
+{
+    struct weir__budget *b = a->budget;
+    bool grows = bytes > a->bytes;
+
+    if (bytes == a->bytes) return;
+    move_by(a, bytes);
+    if (grows && a->stranger && atomic_load(&b->strangers) > b->limits.stranger_bytes)
+        weir__budget_make_room(b);
+}
+
+void weir__account_trust(struct weir__account *a)
+{
+    if (a->stranger) atomic_fetch_sub(&a->budget->strangers, a->bytes);
+    a->stranger = false;
+}

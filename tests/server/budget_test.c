@@ -1,0 +1,202 @@
+/* The budget of a server: sums, shares, and who goes when there is no room. */
+#include "server/budget.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define GUESTS 8
+
+/* All lists are touched on the loop, as connections do it. */
+struct guest {
+    struct weir__newcomer as;
+    atomic_int evicted;
+};
+
+struct scene {
+    struct weir__budget budget;
+    struct weir__loops *loops;
+    struct weir__loop *loop;
+    struct guest guests[GUESTS];
+    const char *peers[GUESTS];
+    unsigned count;
+    struct weir__post enter, leave;
+    atomic_bool done;
+};
+
+static void on_evict(void *arg)
+{
+    struct guest *g = arg;
+
+    atomic_store(&g->evicted, 1);
+}
+
+static void enter_all(void *arg)
+{
+    struct scene *s = arg;
+
+    for (unsigned i = 0; i < s->count; i++)
+        weir__newcomer_enter(&s->guests[i].as, &s->budget, s->loop, s->peers[i], on_evict,
+                             &s->guests[i]);
+    atomic_store(&s->done, true);
+}
+
+static void leave_all(void *arg)
+{
+    struct scene *s = arg;
+
+    for (unsigned i = 0; i < GUESTS; i++) weir__newcomer_leave(&s->guests[i].as, &s->budget);
+    atomic_store(&s->done, true);
+}
+
+static void run(struct scene *s, struct weir__post *post)
+{
+    atomic_store(&s->done, false);
+    assert_int_equal(weir__loop_post(s->loop, post), 0);
+    while (!atomic_load(&s->done)) sched_yield();
+}
+
+static struct scene *begin(const struct weir__budget_limits *limits)
+{
+    struct scene *s = calloc(1, sizeof *s);
+
+    assert_non_null(s);
+    weir__budget_init(&s->budget, limits);
+    assert_int_equal(weir__loops_start(&s->loops, &(struct weir__loops_options){.count = 1}, NULL),
+                     0);
+    s->loop = weir__loops_at(s->loops, 0);
+    weir__post_init(&s->enter, enter_all, s);
+    weir__post_init(&s->leave, leave_all, s);
+    return s;
+}
+
+static void end(struct scene *s)
+{
+    run(s, &s->leave);
+    assert_int_equal(weir__budget_strangers(&s->budget), 0);
+    weir__loops_free(s->loops);
+    weir__budget_fini(&s->budget);
+    free(s);
+}
+
+static void await_evicted(struct scene *s, unsigned i)
+{
+    while (!atomic_load(&s->guests[i].evicted)) sched_yield();
+}
+
+/* One account after the other, until there is no more; what one gives back another may have. */
+static void accounts_share_one_sum(void **state)
+{
+    struct weir__budget b;
+    struct weir__account one = {.budget = &b}, other = {.budget = &b};
+
+    (void)state;
+    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = 1000});
+    assert_true(weir__account_grow(&one, 600));
+    assert_false(weir__account_grow(&other, 500));
+    assert_int_equal(atomic_load(&b.used), 600);
+    assert_true(weir__account_grow(&other, 400));
+    weir__account_set(&one, 100);
+    assert_true(weir__account_grow(&other, 500));
+    assert_int_equal(other.bytes, 900);
+    assert_false(weir__account_grow(&other, SIZE_MAX));
+    weir__account_set(&one, 5000); /* what is there cannot be denied */
+    assert_int_equal(atomic_load(&b.used), 5900);
+    weir__account_set(&one, 0);
+    weir__account_set(&other, 0);
+    assert_int_equal(atomic_load(&b.used), 0);
+    assert_int_equal(atomic_load(&b.peak), 5900);
+    weir__budget_fini(&b);
+}
+
+static void strangers_have_a_share(void **state)
+{
+    struct weir__budget b;
+    struct weir__account known = {.budget = &b}, stranger = {.budget = &b, .stranger = true};
+
+    (void)state;
+    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = 1000, .stranger_bytes = 100});
+    assert_true(weir__account_grow(&stranger, 100));
+    assert_false(weir__account_grow(&stranger, 1));
+    assert_true(weir__account_grow(&known, 900));
+    assert_false(weir__account_grow(&known, 1));
+    weir__account_set(&known, 0);
+    weir__account_trust(&stranger);
+    assert_int_equal(atomic_load(&b.strangers), 0);
+    assert_true(weir__account_grow(&stranger, 900));
+    weir__account_set(&stranger, 0);
+    weir__budget_fini(&b);
+}
+
+/* Also those who went by themselves are not told, and an address is forgotten with its last. */
+static void the_oldest_stranger_goes_first(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.bytes = 1000, .stranger_bytes = 100});
+    struct weir__account a = {.budget = &s->budget, .stranger = true};
+
+    (void)state;
+    s->count = 3;
+    s->peers[0] = s->peers[2] = "10.0.0.1:5";
+    s->peers[1] = "10.0.0.2:5";
+    run(s, &s->enter);
+    assert_true(weir__budget_make_room(&s->budget));
+    await_evicted(s, 0);
+    assert_true(weir__account_grow(&a, 200)); /* above the share: one more goes for it */
+    await_evicted(s, 1);
+    assert_int_equal(weir__budget_strangers(&s->budget), 1);
+    assert_true(weir__budget_make_room(&s->budget));
+    assert_false(weir__budget_make_room(&s->budget));
+    assert_int_equal(atomic_load(&s->budget.evicted), 3);
+    weir__account_set(&a, 0);
+    end(s);
+}
+
+static void an_address_has_so_many_places(void **state)
+{
+    static const char *const rows[][2] = {{"10.0.0.1:5", "10.0.0.1:6"},
+                                          {"[2001:db8:1:2:3::1]:5", "[2001:db8:1:2:4::9]:6"},
+                                          {"[::ffff:10.0.0.1]:5", "[::ffff:10.0.0.1]:6"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct scene *s = begin(&(struct weir__budget_limits){.per_address = 2});
+        s->count = 5;
+        s->peers[0] = "10.0.0.9:1";
+        s->peers[1] = s->peers[2] = rows[i][0];
+        s->peers[3] = "[::ffff:10.0.0.2]:1";
+        s->peers[4] = rows[i][1];
+        run(s, &s->enter);
+        await_evicted(s, 1);
+        assert_int_equal(weir__budget_strangers(&s->budget), 4);
+        assert_int_equal(atomic_load(&s->budget.evicted), 1);
+        end(s);
+    }
+}
+
+/* Whoever leaves in the same turn in which it was told to go is not called any more. */
+static void who_has_left_is_not_called(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.per_address = 1});
+
+    (void)state;
+    s->count = 2;
+    s->peers[0] = s->peers[1] = "10.0.0.1:5";
+    run(s, &s->enter);
+    end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accounts_share_one_sum),
+        cmocka_unit_test(strangers_have_a_share),
+        cmocka_unit_test(the_oldest_stranger_goes_first),
+        cmocka_unit_test(an_address_has_so_many_places),
+        cmocka_unit_test(who_has_left_is_not_called),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
