@@ -13,6 +13,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
@@ -273,18 +274,80 @@ static bool signed_with(const struct weir__access_token *token, const char *key)
     return CRYPTO_memcmp(signature, token->signature, WEIR__ACCESS_SIGNATURE_BYTES) == 0;
 }
 
-/* The rights that a row of rules gives to whoever signed the token: 0 when none of them did. */
+/* The rights that a row of rules gives to whoever signed the token: 0 when none of them did. *key
+ * is then the one that did. */
 static unsigned rights_from(const struct weir__access_token *token,
-                            const struct weir__access_rules *row)
+                            const struct weir__access_rules *row, const char **key)
 {
     const struct weir__rule *rule = NULL;
     bool good = false;
 
     for (uint32_t i = 0; i < row->count; i++)
         if (weir__name_equal(row->rule[i].name, token->rule)) rule = &row->rule[i];
-    for (int i = 0; i < WEIR__KEYS; i++)
-        if (signed_with(token, rule ? rule->key[i] : no_key)) good = true;
+    for (int i = 0; i < WEIR__KEYS; i++) {
+        if (!signed_with(token, rule ? rule->key[i] : no_key) || !rule) continue;
+        good = true;
+        *key = rule->key[i];
+    }
     return rule && good ? weir__access_rights(rule->rights) : 0;
+}
+
+/* FNV-1a: it finds the rule among a few; the key's digest is what counts. */
+static uint64_t digest_name(const char *name)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name; name++) h = (h ^ (unsigned char)fold(*name)) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static void digest_key(const char *key, uint8_t out[16])
+{
+    uint8_t whole[SHA256_DIGEST_LENGTH];
+
+    SHA256((const unsigned char *)key, strlen(key), whole);
+    memcpy(out, whole, 16);
+}
+
+struct weir__access_basis weir__access_basis_of(const char *rule, const char *key, bool of_hub)
+{
+    struct weir__access_basis b = {.ground = key ? WEIR__GROUND_KEY : WEIR__GROUND_RULE,
+                                   .of_hub = of_hub,
+                                   .rule = digest_name(rule)};
+
+    if (key) digest_key(key, b.key);
+    return b;
+}
+
+static bool rests_on(const struct weir__access_basis *b, const struct weir__rule *rule)
+{
+    uint8_t key[sizeof b->key];
+
+    if (digest_name(rule->name) != b->rule) return false;
+    if (b->ground == WEIR__GROUND_RULE) return true;
+    for (int i = 0; i < WEIR__KEYS; i++) {
+        digest_key(rule->key[i], key);
+        if (memcmp(key, b->key, sizeof key) == 0) return true;
+    }
+    return false;
+}
+
+unsigned weir__access_basis_rights(const struct weir__access_basis *b,
+                                   const struct weir__access_rules *rows, uint32_t row_count)
+{
+    unsigned rights = 0;
+
+    for (uint32_t r = 0; r < row_count; r++)
+        for (uint32_t i = 0; i < rows[r].count; i++)
+            if (rests_on(b, &rows[r].rule[i]))
+                rights |= weir__access_rights(rows[r].rule[i].rights);
+    return rights;
+}
+
+int64_t weir__access_cap(int64_t expires_s, int64_t now_s)
+{
+    return expires_s - now_s > WEIR__ACCESS_GRANT_MAX_S ? now_s + WEIR__ACCESS_GRANT_MAX_S
+                                                        : expires_s;
 }
 
 static int fail_expired(int64_t expires_s, struct weir_error *err)
@@ -303,9 +366,10 @@ int weir__access_token_check(const struct weir__access_token *token,
                              const struct weir__access_path *wanted, int64_t now_s,
                              struct weir__access_grant *out, struct weir_error *err)
 {
+    const char *key = NULL;
     unsigned rights = 0;
 
-    for (uint32_t i = 0; i < row_count; i++) rights |= rights_from(token, &rows[i]);
+    for (uint32_t i = 0; i < row_count; i++) rights |= rights_from(token, &rows[i], &key);
     if (!rights)
         return weir__fail(err, WEIR_EDENIED,
                           "InvalidSignature: The token has an invalid signature.");
@@ -315,7 +379,8 @@ int weir__access_token_check(const struct weir__access_token *token,
                           "InvalidAudience: The authorization header contains a token with a "
                           "wrong audience.");
     out->rights = rights;
-    out->expires_s = token->expires_s;
+    out->expires_s = weir__access_cap(token->expires_s, now_s);
     out->path = token->path;
+    out->basis = weir__access_basis_of(token->rule, key, token->path.text[0] != '\0');
     return 0;
 }

@@ -26,6 +26,9 @@ enum weir__right {
 #define WEIR__ACCESS_PATH_MAX 1024      /* of a decoded resource */
 #define WEIR__ACCESS_SIGNATURE_BYTES 44 /* base64 of HMAC-SHA256 */
 
+/* A grant ends after so long, whatever its token says: who still has the key shows another one. */
+#define WEIR__ACCESS_GRANT_MAX_S ((int64_t)30 * 24 * 3600)
+
 enum weir__access_which { WEIR__KEY_PRIMARY, WEIR__KEY_SECONDARY, WEIR__KEYS };
 
 struct weir__rule {
@@ -86,12 +89,34 @@ struct weir__access_rules {
     uint32_t count;
 };
 
+/* What rights rest on, so that they can be looked at again when rules have changed: a rule and one
+ * of its keys, by digests; or the rule alone, when a certificate stands for the key. */
+enum weir__access_ground { WEIR__GROUND_KEY, WEIR__GROUND_RULE };
+
+struct weir__access_basis {
+    enum weir__access_ground ground;
+    bool of_hub;     /* rules of the hub count, too: its token named one */
+    uint64_t rule;   /* of the rule's name, whose case does not count */
+    uint8_t key[16]; /* zeros: of no key */
+};
+
+/* key NULL: WEIR__GROUND_RULE. */
+struct weir__access_basis weir__access_basis_of(const char *rule, const char *key, bool of_hub);
+
+/* What it is worth by these rules: 0 when its rule is gone or has other keys. */
+unsigned weir__access_basis_rights(const struct weir__access_basis *,
+                                   const struct weir__access_rules *rows, uint32_t row_count);
+
 /* What a good token allows. */
 struct weir__access_grant {
     unsigned rights;
     int64_t expires_s;
     struct weir__access_path path; /* and everything below it */
+    struct weir__access_basis basis;
 };
+
+/* The end of a grant that is made now and would last until expires_s. */
+int64_t weir__access_cap(int64_t expires_s, int64_t now_s);
 
 /* Checks signature, expiry and that the token covers `wanted`, in this order, against the rules of
  * the namespace and of the hub that the token names. An unknown rule costs the same work as a

@@ -44,6 +44,8 @@ int weir__change_save(struct weir__namespace *ns, struct weir__catalog *next,
     ns->catalog.version = WEIR__CATALOG_VERSION;
     weir__folders_forgotten(ns);
     weir__mutex_unlock(&ns->lock);
+    if (ns->rules_changed && weir__rules_lost(&old, &ns->catalog))
+        ns->rules_changed(ns->rules_user);
     *next = old; /* freed by change_end */
     return 0;
 }

@@ -186,6 +186,15 @@ int weir__namespace_verify(struct weir__namespace *, struct weir__bytes token,
                            struct weir__bytes resource, int64_t now_s,
                            struct weir__access_grant *out, struct weir_error *);
 
+/* What a grant is worth now, for the path that it was shown for: 0 when its rule, or its key, is
+ * gone. */
+unsigned weir__namespace_rights(struct weir__namespace *, const struct weir__access_basis *,
+                                const struct weir__access_path *);
+
+/* changed is called after each change of a rule that was there, before the change returns, under a
+ * lock: it must not call the namespace. One at a time; NULL: nobody. */
+void weir__namespace_watch_rules(struct weir__namespace *, void (*changed)(void *user), void *user);
+
 #define WEIR__NAMESPACE_ID_BYTES 33 /* hexadecimal, its NUL included */
 
 /* The folder's id: made at the first call, and the same ever after, wherever the folder goes. */

@@ -140,6 +140,59 @@ int weir__namespace_own(struct weir__namespace *ns, struct weir__rule *out, stru
     return 0;
 }
 
+unsigned weir__namespace_rights(struct weir__namespace *ns, const struct weir__access_basis *basis,
+                                const struct weir__access_path *path)
+{
+    struct weir__access_rules rows[3] = {{0}}; /* the namespace's, the hub's, the owner's */
+    char hub[WEIR__HUB_NAME_MAX + 1];
+    struct rule_list list;
+    unsigned rights;
+
+    weir__access_path_hub(path, hub);
+    weir__mutex_lock(&ns->lock);
+    rows[0] = (struct weir__access_rules){ns->catalog.rules, ns->catalog.rule_count};
+    if (basis->of_hub && hub[0] && find_list(&ns->catalog, hub, &list, NULL) == 0)
+        rows[1] = (struct weir__access_rules){*list.rules, *list.count};
+    rows[2] = (struct weir__access_rules){&ns->owner, ns->owner.name[0] != '\0'};
+    rights = weir__access_basis_rights(basis, rows, 3);
+    weir__mutex_unlock(&ns->lock);
+    return rights;
+}
+
+static bool is_same_row(const struct weir__rule *a, uint32_t a_count, const struct weir__rule *b,
+                        uint32_t b_count)
+{
+    if (a_count != b_count) return false;
+    for (uint32_t i = 0; i < a_count; i++) {
+        if (strcmp(a[i].name, b[i].name) != 0 || a[i].rights != b[i].rights) return false;
+        for (int k = 0; k < WEIR__KEYS; k++)
+            if (strcmp(a[i].key[k], b[i].key[k]) != 0) return false;
+    }
+    return true;
+}
+
+bool weir__rules_lost(const struct weir__catalog *before, const struct weir__catalog *after)
+{
+    if (!is_same_row(before->rules, before->rule_count, after->rules, after->rule_count))
+        return true;
+    for (uint32_t i = 0; i < before->hub_count; i++) {
+        const struct weir__catalog_hub *a = &before->hubs[i], *b;
+        if (a->rule_count == 0) continue;
+        b = weir__catalog_hub(after, a->name);
+        if (!b || b->id != a->id || !is_same_row(a->rules, a->rule_count, b->rules, b->rule_count))
+            return true;
+    }
+    return false;
+}
+
+void weir__namespace_watch_rules(struct weir__namespace *ns, void (*changed)(void *), void *user)
+{
+    weir__mutex_lock(&ns->change);
+    ns->rules_changed = changed;
+    ns->rules_user = user;
+    weir__mutex_unlock(&ns->change);
+}
+
 int weir__namespace_verify(struct weir__namespace *ns, struct weir__bytes token,
                            struct weir__bytes resource, int64_t now_s,
                            struct weir__access_grant *out, struct weir_error *err)

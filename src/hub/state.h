@@ -56,6 +56,8 @@ struct weir__namespace {
 
     struct weir__mutex change; /* one change at a time, its disk operations included */
     bool stopped;              /* change; a save of unknown outcome: no changes until reopened */
+    void (*rules_changed)(void *user); /* change */
+    void *rules_user;                  /* change */
 
     struct weir__mutex lock;
     struct weir__catalog catalog; /* written under both locks, read under either; hubs too */
@@ -78,6 +80,11 @@ struct weir__namespace {
 int weir__change_begin(struct weir__namespace *, struct weir__catalog *next, struct weir_error *);
 int weir__change_save(struct weir__namespace *, struct weir__catalog *next, struct weir_error *);
 void weir__change_end(struct weir__namespace *, struct weir__catalog *next);
+
+/* ---- rule.c ---- */
+
+/* Whether a rule of before is gone, or another, in after. */
+bool weir__rules_lost(const struct weir__catalog *before, const struct weir__catalog *after);
 
 /* ---- namespace_folders.c ---- */
 

@@ -42,6 +42,7 @@ static int put_token(struct weir__connection *c, struct weir__bytes token,
     if (rc != 0) return rc;
     claim.rights = grant.rights;
     claim.expires_s = grant.expires_s;
+    claim.basis = grant.basis;
     return weir__claims_add(&c->claims, &claim, now_s, &r->why);
 }
 
@@ -94,11 +95,15 @@ static uint32_t find_rules(struct weir__connection *c,
 }
 
 /* With these rights, on everything. */
-static bool let_in(struct weir__connection *c, unsigned rights, int64_t expires_s)
+static bool let_in(struct weir__connection *c, unsigned rights, int64_t expires_s,
+                   const struct weir__access_basis *basis)
 {
-    struct weir__claim claim = {.rights = rights, .expires_s = expires_s};
+    int64_t now_s = weir__connection_now_s(c);
+    struct weir__claim claim = {.rights = rights,
+                                .expires_s = weir__access_cap(expires_s, now_s),
+                                .basis = *basis};
 
-    if (!rights || weir__claims_add(&c->claims, &claim, 0, NULL) != 0) return false;
+    if (!rights || weir__claims_add(&c->claims, &claim, now_s, NULL) != 0) return false;
     weir__connection_trust(c);
     return true;
 }
@@ -106,19 +111,23 @@ static bool let_in(struct weir__connection *c, unsigned rights, int64_t expires_
 bool weir__cbs_login(struct weir__connection *c, struct weir__bytes rule, struct weir__bytes key)
 {
     struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
+    struct weir__access_basis basis = {0};
     uint32_t count = find_rules(c, rules);
     unsigned rights = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        for (int k = 0; k < WEIR__KEYS; k++)
-            if (is_same(key, rules[i].key[k]) && is_text(rule, rules[i].name))
-                rights |= rules[i].rights;
-    return let_in(c, rights, INT64_MAX);
+        for (int k = 0; k < WEIR__KEYS; k++) {
+            if (!is_same(key, rules[i].key[k]) || !is_text(rule, rules[i].name)) continue;
+            rights |= rules[i].rights;
+            basis = weir__access_basis_of(rules[i].name, rules[i].key[k], false);
+        }
+    return let_in(c, rights, INT64_MAX, &basis);
 }
 
 int weir__cbs_login_certified(struct weir__connection *c, const struct weir__tls_identity *who,
                               struct weir__bytes as, struct weir_error *err)
 {
+    struct weir__access_basis basis = weir__access_basis_of(who->name, NULL, false);
     struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
     uint32_t count = find_rules(c, rules);
     unsigned rights = 0;
@@ -128,7 +137,7 @@ int weir__cbs_login_certified(struct weir__connection *c, const struct weir__tls
                           as.len < 64 ? (int)as.len : 64, (const char *)as.at);
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(who->name, rules[i].name) == 0) rights = rules[i].rights;
-    if (let_in(c, rights, who->until_s)) return 0;
+    if (let_in(c, rights, who->until_s, &basis)) return 0;
     return weir__fail(err, WEIR_EDENIED,
                       "the certificate is of '%s', and there is no access rule of this name",
                       who->name);

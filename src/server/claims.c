@@ -51,6 +51,7 @@ int weir__claims_add(struct weir__claims *c, const struct weir__claim *claim, in
     if (!kept) return weir__fail(err, WEIR_ENOMEM, "out of memory for a claim");
     kept->expires_s = claim->expires_s;
     kept->rights = claim->rights;
+    kept->basis = claim->basis;
     memcpy(kept->path, claim->path.text, len + 1);
     if (place < c->count)
         free(c->at[place]);
@@ -74,6 +75,26 @@ int64_t weir__claims_until(const struct weir__claims *c, const struct weir__acce
             until = claim->expires_s;
     }
     return until;
+}
+
+void weir__claims_review(struct weir__claims *c, weir__claims_worth_fn worth, void *user)
+{
+    struct weir__claim claim;
+
+    for (uint32_t i = 0; i < c->count;) {
+        struct weir__claim_kept *kept = c->at[i];
+        memcpy(claim.path.text, kept->path, strlen(kept->path) + 1);
+        claim.rights = kept->rights;
+        claim.expires_s = kept->expires_s;
+        claim.basis = kept->basis;
+        kept->rights = worth(&claim, user);
+        if (kept->rights) {
+            i++;
+            continue;
+        }
+        free(kept);
+        c->at[i] = c->at[--c->count];
+    }
 }
 
 int weir__claims_denied(const char *what, struct weir_error *err)

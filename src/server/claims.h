@@ -10,12 +10,14 @@ struct weir__claim {
     struct weir__access_path path;
     unsigned rights;
     int64_t expires_s;
+    struct weir__access_basis basis;
 };
 
 /* As it is kept: with no more room for its path than that needs. */
 struct weir__claim_kept {
     int64_t expires_s;
     unsigned rights;
+    struct weir__access_basis basis;
     char path[];
 };
 
@@ -35,6 +37,11 @@ int weir__claims_add(struct weir__claims *, const struct weir__claim *, int64_t 
  * WEIR_EDENIED is then what to say; what is the right's name for it. */
 int64_t weir__claims_until(const struct weir__claims *, const struct weir__access_path *,
                            unsigned rights, int64_t now_s);
+
+/* Asks of each claim what it is worth now; one that is worth nothing goes. */
+typedef unsigned (*weir__claims_worth_fn)(const struct weir__claim *, void *user);
+void weir__claims_review(struct weir__claims *, weir__claims_worth_fn, void *user);
+
 int weir__claims_denied(const char *what, struct weir_error *);
 
 #endif

@@ -151,29 +151,6 @@ static void close_with(struct weir__connection *c, const char *condition, const 
     weir__amqp_close(c->engine, &error);
 }
 
-/* Links whose claim has run out and was not renewed. */
-static void expire_claims(struct weir__connection *c)
-{
-    struct weir__amqp_error error =
-        weir__amqp_error_of(WEIR__AMQP_COND_UNAUTHORIZED,
-                            "ExpiredToken: The token of this link is expired.");
-    int64_t now_s = weir__connection_now_s(c);
-
-    if (now_s < c->expires_s) return;
-    c->expires_s = INT64_MAX;
-    for (struct weir__duty *d = c->duties; d; d = d->next) {
-        if (!d->rights) continue;
-        d->expires_s = weir__claims_until(&c->claims, d->path, d->rights, now_s);
-        if (d->expires_s == 0) {
-            d->rights = 0;
-            if (d->calls->leave) d->calls->leave(d);
-            weir__amqp_detach(d->link, &error);
-        } else if (d->expires_s < c->expires_s) {
-            c->expires_s = d->expires_s;
-        }
-    }
-}
-
 /* When to look after the connection again, whatever happens. */
 static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t now_ms)
 {
@@ -202,7 +179,7 @@ static void pass_time(struct weir__connection *c)
         close_with(c, WEIR__AMQP_COND_UNAUTHORIZED, text);
     }
     at = weir__amqp_tick(c->engine, now_ms); /* which knows how long a close may take */
-    if (c->expires_s != INT64_MAX) expire_claims(c);
+    if (c->expires_s != INT64_MAX) weir__rights_expire(c);
     take_events(c);
     at = next_visit(c, at, now_ms);
     /* A timer that fires too early costs less than one that is moved for every frame. */
@@ -251,6 +228,12 @@ static void serve(struct weir__connection *c)
         weir__amqp_hold(c->engine, false);
         weir__tcp_resume(c->tcp);
     }
+}
+
+void weir__connection_review(struct weir__connection *c)
+{
+    weir__rights_review(c);
+    serve(c);
 }
 
 void weir__connection_stop(struct weir__connection *c)

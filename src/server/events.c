@@ -123,6 +123,7 @@ static bool take_transfer(struct weir__connection *c, const struct weir__amqp_ev
     struct weir__duty *d = weir__amqp_link_user(ev->link);
 
     if (c->run.sender && c->run.sender != d && !weir__run_end(c)) return false;
+    if (d && d->barred) return true; /* what came before the peer heard of it */
     return !d || !d->link || !d->calls->transfer || d->calls->transfer(d, &ev->delivery);
 }
 

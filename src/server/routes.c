@@ -157,6 +157,7 @@ static bool is_allowed(struct weir__visit *v)
     struct weir_error err;
     int64_t now_s = v->server->clock.wall_ms(v->server->clock.self) / 1000;
 
+    v->rights_seen = atomic_load(&v->server->rights); /* before they are looked at */
     if (v->route->scope == OPEN || (v->route->scope == LOCAL && is_local(v))) return true;
     if (!token.at) return deny(v, "MissingToken: There is no Authorization.");
     if (token.len >= 7 && strncasecmp((const char *)token.at, "Bearer ", 7) == 0)
@@ -167,6 +168,11 @@ static bool is_allowed(struct weir__visit *v)
         return deny(v, err.text);
     weir__visit_trust(v);
     return grant.rights & (v->route->right | MANAGE) ? true : deny(v, "Unauthorized access.");
+}
+
+bool weir__route_allowed(struct weir__visit *v)
+{
+    return v->rights_seen == atomic_load(&v->server->rights) || is_allowed(v);
 }
 
 /* ---- the table ---- */

@@ -48,6 +48,7 @@ static void wait_for_end(struct weir__server *s)
 void weir__server_stop(struct weir__server *s)
 {
     if (!s) return;
+    if (s->at) weir__namespace_watch_rules(s->ns, NULL, NULL);
     atomic_store(&s->stopping, true);
     if (s->amqp) weir__listener_close(s->amqp);
     if (s->amqps) weir__listener_close(s->amqps);
@@ -91,6 +92,7 @@ static int start_loops(struct weir__server *s, unsigned count, struct weir_error
         s->at[i].server = s;
         weir__post_init(&s->at[i].stop, stop_loop, &s->at[i]);
     }
+    weir__rights_watch(s);
     return 0;
 }
 

@@ -44,6 +44,7 @@ struct weir__duty {
     struct weir__duty *next, *prev;
     struct weir__duty *ready_next, *ready_prev; /* guarded by the connection's lock, */
     bool is_ready;                              /* with this */
+    bool barred; /* detached by us, for want of rights: nothing more is taken from the link */
 };
 
 /* Answers an attach with a duty for its link: weir__amqp_accept was called. Or says why not. */
@@ -173,6 +174,19 @@ bool weir__run_end(struct weir__connection *);
 /* Forgets it: nobody waits for it any more. */
 void weir__run_drop(struct weir__run *);
 
+/* ---- rights ---- */
+
+#define WEIR__RIGHTS_SLICE 256u /* connections of a loop that are reviewed in one turn */
+
+/* Detaches links whose claim has run out and was not renewed. */
+void weir__rights_expire(struct weir__connection *);
+/* Rules have changed: looks at all claims again, and detaches links that rest on nothing now. */
+void weir__rights_review(struct weir__connection *);
+/* From here on changes of the namespace's rules are heard; server.c ends that. */
+void weir__rights_watch(struct weir__server *);
+/* From any thread: every connection is reviewed soon, and HTTP asks again before it answers. */
+void weir__rights_changed(void *server);
+
 /* ---- connections ---- */
 
 #define WEIR__CONNECTION_HOST_MAX 256
@@ -206,6 +220,7 @@ struct weir__connection {
     size_t reply_bytes;                /* of answers that wait for credit */
     struct weir__account account;      /* of what it holds in memory */
     struct weir__newcomer stranger;    /* until it is trusted */
+    uint64_t rights_seen;              /* the server's rights, when they were reviewed */
     bool trusted;
     bool held;        /* room was asked for and refused */
     bool starved;     /* a duty has more to send than the output takes */
@@ -242,6 +257,9 @@ bool weir__connection_certified(const struct weir__connection *, struct weir__tl
 /* The peer has shown who it is. */
 void weir__connection_trust(struct weir__connection *);
 
+/* On its loop: weir__rights_review, and what follows from it. */
+void weir__connection_review(struct weir__connection *);
+
 /* On its loop: closes it when what it sent is on disk. */
 void weir__connection_stop(struct weir__connection *);
 
@@ -263,6 +281,8 @@ struct weir__server_loop {
     struct weir__connection *connections; /* touched by the loop only, as the next */
     struct weir__visit *visits;           /* connections of HTTP */
     struct weir__post stop;
+    struct weir__post review;
+    struct weir__timer review_more; /* the next slice */
     bool stopping;
 };
 
@@ -287,7 +307,8 @@ struct weir__server {
     struct weir__timer trim_timer;
     uint32_t message_ms;
     unsigned connections_max;
-    atomic_uint links; /* that are attached */
+    atomic_uint links;    /* that are attached */
+    atomic_ullong rights; /* counts changes of rules */
 
     atomic_bool stopping;
 

@@ -155,7 +155,11 @@ void weir__visit_return(struct weir__visit *v)
 
 static void answer_request(struct weir__visit *v)
 {
-    assert(v->route); /* others were answered before their body, and have no end */
+    assert(v->route);              /* others were answered before their body, and have no end */
+    if (!weir__route_allowed(v)) { /* who was slow with the body, or waited for a busy log */
+        send_answer(v);
+        return;
+    }
     if (v->route->place == WEIR__ON_LOOP) {
         v->away = true;
         if (!v->route->answer(v)) return;

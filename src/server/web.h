@@ -93,6 +93,8 @@ struct weir__route {
 
 /* Finds the route of a request and whether it is allowed. false: there is an answer instead. */
 bool weir__route_find(struct weir__visit *);
+/* Whether it still is, when rules have changed since. false likewise. */
+bool weir__route_allowed(struct weir__visit *);
 
 /* How each route answers; those on the worker return true. */
 bool weir__health_answer(struct weir__visit *);
@@ -138,6 +140,7 @@ struct weir__visit {
 
     const struct weir__http_request *request; /* NULL: none is in work */
     const struct weir__route *route;
+    uint64_t rights_seen; /* the server's rights, when the route was allowed */
     char star[WEIR__WEB_STARS_MAX][WEIR__WEB_NAME_MAX + 1];
     struct weir__buf body;
     struct weir__answer answer;

@@ -55,6 +55,52 @@ static void vectors(void **state)
                      0);
 }
 
+/* What a grant is worth by this rule. */
+static unsigned worth(const struct weir__access_basis *basis, const struct weir__rule *rule)
+{
+    struct weir__access_rules row = {rule, 1};
+
+    return weir__access_basis_rights(basis, &row, 1);
+}
+
+static void a_grant_rests_on_its_rule_and_key(void **state)
+{
+    struct weir__access_grant grant = {0};
+    struct weir__access_basis certified = weir__access_basis_of(root.name, NULL, false);
+    struct weir__rule other = root;
+
+    (void)state;
+    assert_int_equal(check(TOKEN_JS, &root, "sb://localhost/eh1", NOW, &grant), 0);
+    assert_true(grant.basis.of_hub);
+    assert_int_equal(worth(&grant.basis, &root), WEIR__RIGHTS_ALL);
+    other.rights = WEIR__RIGHT_LISTEN;
+    assert_int_equal(worth(&grant.basis, &other), WEIR__RIGHT_LISTEN);
+    memcpy(other.key[WEIR__KEY_PRIMARY], "SAS_KEY_VALUE", 14);
+    memcpy(other.key[WEIR__KEY_SECONDARY], "rotated", 8);
+    assert_int_equal(worth(&grant.basis, &other), WEIR__RIGHT_LISTEN); /* it is the first now */
+    memcpy(other.key[WEIR__KEY_PRIMARY], "rotated too", 12);
+    assert_int_equal(worth(&grant.basis, &other), 0);
+    assert_int_equal(worth(&certified, &other), WEIR__RIGHT_LISTEN);
+    other = root;
+    memcpy(other.name, "ROOTmanagesharedaccesskey", 26);
+    assert_int_equal(worth(&grant.basis, &other), WEIR__RIGHTS_ALL);
+    other.name[0] = 'X';
+    assert_int_equal(worth(&grant.basis, &other), 0);
+    assert_int_equal(worth(&certified, &other), 0);
+}
+
+static void a_grant_ends(void **state)
+{
+    struct weir__access_grant grant = {0};
+
+    (void)state;
+    assert_int_equal(check(TOKEN_JS, &root, "sb://localhost/eh1",
+                           NOW - WEIR__ACCESS_GRANT_MAX_S - 100, &grant),
+                     0);
+    assert_int_equal(grant.expires_s, NOW - 100);
+    assert_int_equal(weir__access_cap(INT64_MAX, NOW), NOW + WEIR__ACCESS_GRANT_MAX_S);
+}
+
 static void wrong_key_and_unknown_rule_look_alike(void **state)
 {
     struct weir__rule wrong = root;
@@ -257,6 +303,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors),
+        cmocka_unit_test(a_grant_rests_on_its_rule_and_key),
+        cmocka_unit_test(a_grant_ends),
         cmocka_unit_test(wrong_key_and_unknown_rule_look_alike),
         cmocka_unit_test(what_was_signed_cannot_be_changed),
         cmocka_unit_test(expired),

@@ -64,6 +64,33 @@ static void ends_and_is_renewed(void **state)
     weir__claims_fini(&c);
 }
 
+/* What is left is what is asked for: eh2's right goes, eh3's becomes another. */
+static unsigned worth(const struct weir__claim *claim, void *user)
+{
+    ++*(int *)user;
+    if (strcmp(claim->path.text, "eh2") == 0) return 0;
+    return strcmp(claim->path.text, "eh3") == 0 ? WEIR__RIGHT_LISTEN : claim->rights;
+}
+
+static void is_reviewed(void **state)
+{
+    struct weir__claims c = {0};
+    int asked = 0;
+
+    (void)state;
+    assert_int_equal(add(&c, "eh2", WEIR__RIGHT_SEND, 2000), 0);
+    assert_int_equal(add(&c, "eh1", WEIR__RIGHT_SEND, 2000), 0);
+    assert_int_equal(add(&c, "eh3", WEIR__RIGHT_SEND, 2000), 0);
+    weir__claims_review(&c, worth, &asked);
+    assert_int_equal(asked, 3);
+    assert_int_equal(c.count, 2);
+    assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, NOW), 2000);
+    assert_int_equal(until(&c, "eh2", WEIR__RIGHTS_ALL, NOW), 0);
+    assert_int_equal(until(&c, "eh3", WEIR__RIGHT_SEND, NOW), 0);
+    assert_int_equal(until(&c, "eh3", WEIR__RIGHT_LISTEN, NOW), 2000);
+    weir__claims_fini(&c);
+}
+
 static void not_too_many(void **state)
 {
     struct weir__claims c = {0};
@@ -86,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(covers_what_is_below),
         cmocka_unit_test(ends_and_is_renewed),
+        cmocka_unit_test(is_reviewed),
         cmocka_unit_test(not_too_many),
     };
 

@@ -436,6 +436,55 @@ static void a_certificate_of_somebody_else_ends_it(void **state)
     assert_true(logged(s, "TLS handshake: the certificate is not good"));
 }
 
+/* ---- rules that go ---- */
+
+#define ATTACH_SENDER "\xa1\1s\x43\x42\x40\x40\0\x53\x28\x45\0\x53\x29\xc0\6\1\xa1\3eh1"
+
+/* With a link that may send. Then the rule goes: the link is told so, and the next is refused. */
+static void end_with_the_rule(struct scene *s, struct peer *p)
+{
+    uint8_t bytes[1024] = {0};
+    size_t len;
+
+    SAY_FRAME(p, 0x11, 4, BEGIN);
+    SAY_FRAME(p, 0x12, 7, ATTACH_SENDER);
+    assert_int_equal(hear_verdict(p, bytes, sizeof bytes, &len), 0x13); /* credit */
+    assert_int_equal(weir__namespace_rule_remove(s->ns, NULL, "alice", NULL), 0);
+    assert_int_equal(hear_verdict(p, bytes, sizeof bytes, &len), 0x16); /* detach */
+    assert_true(has(bytes, len, "amqp:unauthorized-access"));
+    SAY_FRAME(p, 0x16, 2, "\x43\x41");
+    SAY_FRAME(p, 0x12, 7, ATTACH_SENDER);
+    assert_int_equal(hear_verdict(p, bytes, sizeof bytes, &len), 0x16);
+    assert_true(has(bytes, len, "'Send' claim(s) are required"));
+}
+
+static void a_certificate_ends_with_its_rule(void **state)
+{
+    struct scene *s = *state;
+    struct peer p = dial_tls(s, &s->alice);
+
+    come_in(&p, EXTERNAL, sizeof EXTERNAL - 1);
+    end_with_the_rule(s, &p);
+    hang_up(&p);
+}
+
+static void a_key_ends_with_its_rule(void **state)
+{
+    struct scene *s = *state;
+    struct peer p = dial(weir__server_amqp(s->server));
+    struct weir__rule rule;
+    uint32_t count;
+    char init[128] = "\0\0\0\x4a\2\1\0\0\0\x53\x41\xc0\x3d\2\xa3\5PLAIN\xa0\x33";
+
+    assert_int_equal(weir__namespace_rules(s->ns, NULL, &rule, 1, &count, NULL), 0);
+    assert_int_equal(strlen(rule.key[0]), 44);
+    memcpy(init + 24, "alice", 5); /* behind a NUL */
+    memcpy(init + 30, rule.key[0], 44);
+    come_in(&p, init, 74);
+    end_with_the_rule(s, &p);
+    hang_up(&p);
+}
+
 /* ---- time ---- */
 
 static int64_t since_ms(int64_t began_ns)
@@ -705,6 +754,8 @@ int main(void)
         TEST(a_certificate_without_a_rule_is_refused),
         TEST(nobody_is_somebody_else),
         TEST(a_certificate_of_somebody_else_ends_it),
+        TEST(a_certificate_ends_with_its_rule),
+        TEST(a_key_ends_with_its_rule),
         TEST(who_takes_his_time_is_closed),
         TEST(who_shows_no_token_is_closed),
         TEST(who_shows_no_token_holds_nobody_up),
