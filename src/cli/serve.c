@@ -62,6 +62,10 @@ static const struct weir__args_row serve_rows[] = {
      "TIME", "from the first frame of a message to its last (60s)"},
     {"json", WEIR__ARGS_FLAG, offsetof(struct weir__serve_options, json), NULL,
      "say that it is ready with one line of JSON"},
+    {"log-format", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, log_format), "WORD",
+     "how it logs on standard error: text (default), logfmt or json"},
+    {"log-level", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, log_level), "WORD",
+     "what is logged: debug, info (default), warn or error, and what is worse"},
     {"trace", WEIR__ARGS_FLAG, offsetof(struct weir__serve_options, trace), NULL,
      "print every frame on standard error"},
     {"allow-development-key", WEIR__ARGS_FLAG,
@@ -147,6 +151,24 @@ static bool read_options(const struct weir__command *self, int argc, char **argv
     return check_addresses(self, o, out_exit);
 }
 
+static bool read_log(const struct weir__command *self, struct weir__serve *s, int *out_exit)
+{
+    if (!weir__serve_log_format(&s->log, s->o.log_format)) {
+        *out_exit = weir__exit_usage(self->name, "--log-format is text, logfmt or json, not '%s'",
+                                     s->o.log_format);
+        return false;
+    }
+    if (!weir__serve_log_level(&s->log, s->o.log_level)) {
+        *out_exit =
+            weir__exit_usage(self->name, "--log-level is debug, info, warn or error, not '%s'",
+                             s->o.log_level);
+        return false;
+    }
+    if (s->o.trace) s->log.level = WEIR__DEBUG;
+    s->warnings.logger = (struct weir__logger){weir__serve_log_line, &s->log};
+    return true;
+}
+
 static int read_wanted(struct weir__serve *s, struct weir_error *err)
 {
     int rc = 0;
@@ -203,19 +225,13 @@ static int serve_namespace(struct weir__serve *s, const struct weir__stop *stop)
     return WEIR__EXIT_OK;
 }
 
-static void print_line(enum weir__level level, const char *room, const char *line, void *user)
-{
-    (void)user;
-    if (level >= WEIR__WARN) weir__print_line(room, line);
-}
-
 /* On a folder, or with a file system of its own that goes when it ends. */
 static int serve_data(struct weir__serve *s, struct weir__fs *memory, const struct weir__stop *stop)
 {
     struct weir__namespace_options options = {.fs = memory,
                                               .segment_bytes_max =
                                                   memory ? MEMORY_SEGMENT_BYTES : 0,
-                                              .logger = {print_line, NULL}};
+                                              .logger = s->warnings.logger};
     struct weir_error err;
     int code,
         rc = weir__namespace_open(&s->ns, memory ? MEMORY_DIR : s->o.common.data, &options, &err);
@@ -252,7 +268,7 @@ static int run_serve(const struct weir__command *self, int argc, char **argv)
     if (!s) return weir__exit_error(WEIR_ENOMEM, NULL, "serve");
     s->began_ns = weir__mono_ns();
     weir__descriptors_raise(); /* before the logs of many hubs are opened */
-    if (read_options(self, argc, argv, &s->o, &code)) code = serve(s);
+    if (read_options(self, argc, argv, &s->o, &code) && read_log(self, s, &code)) code = serve(s);
     weir__wanted_fini(&s->wanted);
     free(s);
     return code;

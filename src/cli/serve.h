@@ -1,6 +1,7 @@
 /* serve.h - what the files of weir serve share.
  *
  *   serve.c         the command: options, and the order of things
+ *   serve_log.c     the log on standard error
  *   serve_key.c     the first key, and where the well-known one may be used
  *   serve_ports.c   certificates and ports, and what to do when one is taken
  *   serve_ready.c   what is said when clients can come: printed, and in the folder */
@@ -8,6 +9,7 @@
 #define WEIR_CLI_SERVE_H
 
 #include "cli/args.h"
+#include "cli/serve_log.h"
 #include "cli/wanted.h"
 #include "cli/warning.h"
 #include "io/tls.h"
@@ -25,6 +27,7 @@ struct weir__serve_options {
     struct weir__args_list hubs;
     const char *amqp, *amqps, *http, *https; /* all but amqp: NULL when there shall be none */
     const char *certificate, *key, *authority, *client_ca, *config;
+    const char *log_format, *log_level;
     struct weir__args_number memory_max;
     struct weir__args_number buffers, stranger_buffers, strangers_per_address, connections_max;
     struct weir__args_number message_timeout;
@@ -36,6 +39,7 @@ struct weir__serve {
     struct weir__serve_options o;
     struct weir__wanted wanted;
     struct weir__warnings warnings;
+    struct weir__serve_log log;
     struct weir__namespace *ns;
     struct weir__tls_context *tls;
     bool own_authority; /* that of the local authority */

@@ -67,13 +67,6 @@ static bool do_without(struct weir__serve *s, const char **address, bool given,
     return true;
 }
 
-static void print_line(enum weir__level level, const char *room, const char *line, void *user)
-{
-    const struct weir__serve *s = user;
-
-    if (level >= WEIR__WARN || s->o.trace) weir__print_line(room, line);
-}
-
 int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
 {
     for (;;) { /* at most once for each port that can be done without */
@@ -90,7 +83,8 @@ int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
             .strangers_per_address = (unsigned)s->o.strangers_per_address.value,
             .connections_max = (unsigned)s->o.connections_max.value,
             .message_ms = (uint32_t)s->o.message_timeout.value,
-            .logger = {print_line, s}};
+            .logger = s->warnings.logger,
+            .about = weir__serve_log_about};
         int rc = weir__server_start(&s->server, &options, err);
 
         if (rc != WEIR_EEXIST) return rc;

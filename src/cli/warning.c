@@ -26,6 +26,9 @@ void weir__warn(struct weir__warnings *w, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    weir__print_line("serve", text);
+    if (w->logger.fn)
+        weir__log_line(&w->logger, WEIR__WARN, "serve", "%s", text);
+    else
+        weir__print_line("serve", text);
     if (w->count < WEIR__WARNINGS_MAX) snprintf(w->text[w->count++], sizeof w->text[0], "%s", text);
 }

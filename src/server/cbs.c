@@ -46,13 +46,11 @@ static int put_token(struct weir__connection *c, struct weir__bytes token,
     return weir__claims_add(&c->claims, &claim, now_s, &r->why);
 }
 
-int weir__cbs_answer(const struct weir__request *request, struct weir__amqp_writer *body,
-                     struct weir__refusal *r)
+static int answer(const struct weir__request *request, struct weir__refusal *r)
 {
     struct weir__bytes operation = weir__request_text(request, "operation");
     struct weir__bytes type = weir__request_text(request, "type");
 
-    (void)body;
     if (!is_text(operation, "put-token")) {
         r->condition = WEIR__AMQP_COND_NOT_ALLOWED;
         return weir__fail(&r->why, WEIR_EINVAL, "Invalid command '%.*s'.",
@@ -72,6 +70,18 @@ int weir__cbs_answer(const struct weir__request *request, struct weir__amqp_writ
     }
     return put_token(request->connection, request->body.bytes, weir__request_text(request, "name"),
                      r);
+}
+
+int weir__cbs_answer(const struct weir__request *request, struct weir__amqp_writer *body,
+                     struct weir__refusal *r)
+{
+    struct weir__connection *c = request->connection;
+    int rc = answer(request, r);
+
+    (void)body;
+    if (rc == WEIR_EDENIED)
+        weir__report_refused(c->server, "server", c->id, weir__tcp_peer(c->tcp), r->why.text);
+    return rc;
 }
 
 /* Takes the same time wherever they differ. */

@@ -102,6 +102,9 @@ bool weir__connection_certified(const struct weir__connection *c, struct weir__t
 
 void weir__connection_trust(struct weir__connection *c)
 {
+    if (!c->trusted)
+        weir__report(c->server, WEIR__INFO, "server", c->id, weir__tcp_peer(c->tcp), "logged in%s",
+                     weir__tcp_tls(c->tcp) ? ", with TLS" : "");
     c->trusted = true;
     weir__newcomer_leave(&c->stranger, &c->server->budget);
     weir__account_trust(&c->account);
@@ -324,13 +327,23 @@ static void sent(void *owner, size_t bytes)
     if (c->starved || c->held) weir__connection_visit(c);
 }
 
+static void report_end(const struct weir__connection *c, const struct weir_error *why)
+{
+    const char *peer = weir__tcp_peer(c->tcp), *text = why->text;
+    double s = (double)(weir__loop_now_ms(c->loop) - c->began_ms) / 1000;
+    bool told = why->code != 0 && why->code != WEIR_ECANCELED;
+    size_t len = strlen(peer);
+
+    if (strncmp(text, peer, len) == 0) text += len + strspn(text + len, ": ");
+    weir__report(c->server, c->trusted ? WEIR__INFO : WEIR__DEBUG, "server", c->id, peer,
+                 "ended after %.1f s%s%s", s, told ? ": " : "", told ? text : "");
+}
+
 static void closed(void *owner, const struct weir_error *why)
 {
     struct weir__connection *c = owner;
 
-    if (why->code != 0 && why->code != WEIR_ECANCELED)
-        weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: %s", weir__tcp_peer(c->tcp),
-                       why->text);
+    report_end(c, why);
     c->tcp = NULL;
     c->busy_ms = 0;
     if (c->run.sender) weir__run_drop(&c->run); /* who is gone will ask again */
@@ -365,8 +378,8 @@ static void trace(void *user_data, bool outgoing, struct weir__bytes frame)
     char line[LINE_BYTES];
 
     weir__amqp_dump(frame, line, sizeof line);
-    weir__log_line(&c->server->logger, WEIR__DEBUG, "amqp", "%s %s %s",
-                   c->tcp ? weir__tcp_peer(c->tcp) : "?", outgoing ? "<-" : "->", line);
+    weir__report(c->server, WEIR__DEBUG, "amqp", c->id, c->tcp ? weir__tcp_peer(c->tcp) : "?",
+                 "%s %s", outgoing ? "<-" : "->", line);
 }
 
 static bool reserve(void *arg, size_t more)
@@ -392,6 +405,7 @@ static struct weir__connection *make_connection(struct weir__server *server, str
 
     if (!c) return NULL;
     c->server = server;
+    c->id = atomic_fetch_add(&server->met, 1) + 1;
     c->tcp = tcp;
     c->account = (struct weir__account){.budget = &server->budget, .stranger = true};
     if (weir__connection_certified(c, &who))
@@ -419,6 +433,7 @@ struct weir__connection *weir__connection_enter(struct weir__server *server, str
 
     if (!c) return NULL;
     weir__newcomer_enter(&c->stranger, &server->budget, c->loop, weir__tcp_peer(tcp), evict, c);
+    weir__report(server, WEIR__DEBUG, "server", c->id, weir__tcp_peer(tcp), "connected");
     enter_loop(c);
     c->stopping = loop_of(c)->stopping;
     serve(c);

@@ -1,7 +1,10 @@
 /* events.c - what a peer says on a connection, and who is asked about it. */
+#include <stdio.h>
 #include <strings.h>
 
 #include "server/state.h"
+
+#define RULE_SHOWN_MAX 64 /* bytes of a name that nobody knows */
 
 static void on_protocol(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
@@ -15,8 +18,19 @@ static bool login_certified(struct weir__connection *c, struct weir__bytes as)
 
     if (!weir__connection_certified(c, &who)) return false;
     if (weir__cbs_login_certified(c, &who, as, &err) == 0) return true;
-    weir__log_line(&c->server->logger, WEIR__WARN, "server", "%s: refused: %s",
-                   weir__tcp_peer(c->tcp), err.text);
+    weir__report_refused(c->server, "server", c->id, weir__tcp_peer(c->tcp), err.text);
+    return false;
+}
+
+static bool login_plain(struct weir__connection *c, struct weir__bytes rule, struct weir__bytes key)
+{
+    char text[RULE_SHOWN_MAX + 64];
+
+    if (weir__cbs_login(c, rule, key)) return true;
+    snprintf(text, sizeof text, "there is no access rule '%.*s' with this key",
+             rule.len < RULE_SHOWN_MAX ? (int)rule.len : RULE_SHOWN_MAX,
+             rule.at ? (const char *)rule.at : "");
+    weir__report_refused(c->server, "server", c->id, weir__tcp_peer(c->tcp), text);
     return false;
 }
 
@@ -26,7 +40,7 @@ static void on_sasl(struct weir__connection *c, const struct weir__amqp_event *e
 {
     bool welcome = ev->mechanism == WEIR__AMQP_MSSBCBS || ev->mechanism == WEIR__AMQP_ANONYMOUS;
 
-    if (ev->mechanism == WEIR__AMQP_PLAIN) welcome = weir__cbs_login(c, ev->user, ev->password);
+    if (ev->mechanism == WEIR__AMQP_PLAIN) welcome = login_plain(c, ev->user, ev->password);
     if (ev->mechanism == WEIR__AMQP_EXTERNAL) welcome = login_certified(c, ev->bytes);
     weir__amqp_sasl_answer(c->engine, welcome);
 }
@@ -102,9 +116,9 @@ static void on_attach(struct weir__connection *c, const struct weir__amqp_event 
     if (rc == 0) return;
     error = weir__errors_say(&r);
     weir__amqp_refuse(ev->link, &error, echo_of(ev->link, rc), NULL);
-    weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: link '%.*s' refused: %s",
-                   weir__tcp_peer(c->tcp), (int)weir__amqp_link_name(ev->link).len,
-                   (const char *)weir__amqp_link_name(ev->link).at, r.why.text);
+    weir__report(c->server, WEIR__INFO, "server", c->id, weir__tcp_peer(c->tcp),
+                 "link '%.*s' refused: %s", (int)weir__amqp_link_name(ev->link).len,
+                 (const char *)weir__amqp_link_name(ev->link).at, r.why.text);
 }
 
 static void on_flow(struct weir__connection *c, const struct weir__amqp_event *ev)
@@ -139,10 +153,10 @@ static void on_close(struct weir__connection *c, const struct weir__amqp_event *
 {
     c->closing = true;
     if (!ev->error.condition.at || !c->tcp) return;
-    weir__log_line(&c->server->logger, WEIR__INFO, "server", "%s: closed by %s: %.*s, %.*s",
-                   weir__tcp_peer(c->tcp), ev->local ? "us" : "the client",
-                   (int)ev->error.condition.len, (const char *)ev->error.condition.at,
-                   (int)ev->error.description.len, (const char *)ev->error.description.at);
+    weir__report(c->server, WEIR__INFO, "server", c->id, weir__tcp_peer(c->tcp),
+                 "closed by %s: %.*s, %.*s", ev->local ? "us" : "the client",
+                 (int)ev->error.condition.len, (const char *)ev->error.condition.at,
+                 (int)ev->error.description.len, (const char *)ev->error.description.at);
 }
 
 static void (*const on_event[])(struct weir__connection *, const struct weir__amqp_event *) = {

@@ -186,6 +186,9 @@ static void write_server(struct weir__answer *a, struct weir__server *s)
     weir__answer_add(a, "weir_connections{protocol=\"http\"} %" PRIu32 "\n", visits);
     write_head(a, "weir_links", "gauge", "AMQP links that are attached.");
     weir__answer_add(a, "weir_links %u\n", atomic_load(&s->links));
+    write_head(a, "weir_logins_refused_total", "counter", "Logins and tokens that were refused.");
+    weir__answer_add(a, "weir_logins_refused_total %llu\n",
+                     (unsigned long long)atomic_load(&s->logins_refused));
     write_head(a, "weir_unflushed_bytes", "gauge", "Bytes of clients that are not durable yet.");
     weir__answer_add(a, "weir_unflushed_bytes %zu\n", atomic_load(&s->unflushed));
 }

@@ -116,6 +116,8 @@ static bool deny(struct weir__visit *v, const char *why)
 {
     weir__answer_error(v, 401, "%s%s'%s' claim(s) are required to perform this operation.", why,
                        *why ? " " : "", name_of(v->route->right));
+    weir__report_refused(v->server, "http", v->id, weir__tcp_peer(v->tcp),
+                         *why ? why : "Unauthorized access.");
     v->answer.challenge = true;
     return false;
 }

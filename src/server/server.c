@@ -62,6 +62,7 @@ void weir__server_stop(struct weir__server *s)
     weir__worker_stop(s->worker); /* what it did goes back to the loops */
     weir__loops_free(s->loops);
     weir__worker_free(s->worker);
+    weir__report_fini(s);
     weir__listener_free(s->amqp);
     weir__listener_free(s->amqps);
     weir__listener_free(s->http);
@@ -165,6 +166,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     if (!s) return weir__fail(err, WEIR_ENOMEM, "out of memory for a server");
     s->ns = o->ns;
     s->logger = o->logger;
+    s->about = o->about;
     s->clock = weir__clock_system();
     s->trace = o->trace;
     s->descriptors = weir__descriptors_raise();
@@ -177,6 +179,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     weir__mutex_init(&s->lock);
     weir__cond_init(&s->changed);
     weir__trim_prepare(s);
+    weir__report_init(s);
     rc = start_loops(s, o->loops, err);
     if (rc == 0) rc = weir__worker_start(&s->worker, "weir-worker", err);
     if (rc == 0) rc = listen_on(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);

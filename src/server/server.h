@@ -27,6 +27,8 @@
  *                                   budget for all ports: idle strangers cannot take from the logs
  *   WEIR__SERVER_CLAIMS_MAX         audiences of a connection: the token is refused
  *   WEIR__SERVER_REPLIES_MAX        answers that a client does not fetch: its request is refused
+ *   WEIR__SERVER_REFUSALS_MAX       refused logins in a time: the others are counted, and that is
+ *                                   logged at its end
  *   WEIR__SERVER_REPLY_BYTES_MAX    of these, in all: likewise; WEIR__SERVER_STRANGER_... before a
  *                                   good token */
 #ifndef WEIR_SERVER_SERVER_H
@@ -54,8 +56,16 @@
 #define WEIR__SERVER_STRANGER_REPLY_BYTES_MAX ((size_t)4 << 10)
 #define WEIR__SERVER_CREDIT 8000 /* of a sender: as many batches can share a flush */
 #define WEIR__SERVER_STOP_MS 5000
+#define WEIR__SERVER_REFUSALS_MAX 10 /* refused logins that are logged in ... */
+#define WEIR__SERVER_REFUSALS_MS 10000
 
 struct weir__server;
+
+/* The connection that a line of the log is about. */
+struct weir__server_about {
+    uint64_t connection; /* its number, from 1, in the order in which they came */
+    const char *peer;    /* "127.0.0.1:49152" */
+};
 
 /* Zero means the default. Strings are borrowed for the call, ns and tls for the server's life. */
 struct weir__server_options {
@@ -78,6 +88,10 @@ struct weir__server_options {
     unsigned strangers_per_address;
     bool trace; /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;
+    /* Lines about one connection, with the logger's user. NULL: the logger gets them, and they begin
+     * with the peer. */
+    void (*about)(enum weir__level, const char *room, const struct weir__server_about *,
+                  const char *line, void *user);
 };
 
 /* It serves when this returns 0. WEIR_EEXIST: a port is taken, and the text says by whom. */

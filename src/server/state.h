@@ -19,6 +19,29 @@ struct weir__connection;
 struct weir__duty;
 struct weir__visit;
 
+/* ---- report.c: what is logged of connections ---- */
+
+/* Refused logins, which anybody can cause as fast as he likes. The server's lock guards it. */
+struct weir__refusals {
+    int64_t began_ms;        /* of the time in which so many are logged */
+    uint32_t said, silent;   /* in it */
+    struct weir__post watch; /* on the first loop, */
+    struct weir__timer end;  /* which tells how many were silent */
+};
+
+void weir__report_init(struct weir__server *);
+void weir__report_fini(struct weir__server *); /* tells what was not told; after the loops */
+
+/* A line about a connection. When the text begins with the peer, it does not say so twice. */
+__attribute__((format(printf, 6, 7))) void weir__report(const struct weir__server *,
+                                                        enum weir__level, const char *room,
+                                                        uint64_t connection, const char *peer,
+                                                        const char *fmt, ...);
+
+/* Somebody was not let in, or shown a token in vain: counted, and logged unless there are many. */
+void weir__report_refused(struct weir__server *, const char *room, uint64_t connection,
+                          const char *peer, const char *why);
+
 /* ---- duties: what is done for one link ---- */
 
 /* What may happen to a duty, on its loop. All but gone may be NULL. */
@@ -193,6 +216,7 @@ void weir__rights_changed(void *server);
 
 struct weir__connection {
     struct weir__server *server;
+    uint64_t id; /* for the log */
     struct weir__loop *loop;
     struct weir__tcp *tcp; /* NULL: it has ended */
     struct weir__amqp *engine;
@@ -289,6 +313,8 @@ struct weir__server_loop {
 struct weir__server {
     struct weir__namespace *ns;
     struct weir__logger logger;
+    void (*about)(enum weir__level, const char *room, const struct weir__server_about *,
+                  const char *line, void *user);
     struct weir__clock clock;
     struct weir__loops *loops;
     struct weir__server_loop *at; /* one for each loop */
@@ -309,6 +335,8 @@ struct weir__server {
     unsigned connections_max;
     atomic_uint links;    /* that are attached */
     atomic_ullong rights; /* counts changes of rules */
+    atomic_ullong met;    /* connections, ever */
+    atomic_ullong logins_refused;
 
     atomic_bool stopping;
 
@@ -316,6 +344,7 @@ struct weir__server {
     struct weir__cond changed;
     uint32_t connections, visits;
     uint32_t loops_stopping;
+    struct weir__refusals refusals;
 };
 
 /* server.c: leaves descriptors to the logs of all hubs there are; when there are more of them. */

@@ -219,8 +219,8 @@ static void on_event(struct weir__visit *v, const struct weir__http_event *ev)
     case WEIR__HTTP_EVENT_BODY: take_body(v, ev->bytes); break;
     case WEIR__HTTP_EVENT_END: answer_request(v); break;
     case WEIR__HTTP_EVENT_REFUSED:
-        weir__log_line(&v->server->logger, WEIR__INFO, "http", "%s: %u: %s", weir__tcp_peer(v->tcp),
-                       ev->refusal.status, ev->refusal.text);
+        weir__report(v->server, WEIR__INFO, "http", v->id, weir__tcp_peer(v->tcp), "%u: %s",
+                     ev->refusal.status, ev->refusal.text);
         drop_request(v);
         break;
     }
@@ -369,7 +369,8 @@ static void closed(void *owner, const struct weir_error *why)
 {
     struct weir__visit *v = owner;
 
-    (void)why;
+    weir__report(v->server, WEIR__DEBUG, "http", v->id, weir__tcp_peer(v->tcp), "ended%s%s",
+                 why->code != 0 ? ": " : "", why->code != 0 ? why->text : "");
     v->tcp = NULL;
     if (!v->away || v->retry.running) free_visit(v);
 }
@@ -396,6 +397,7 @@ bool weir__visit_accept(void *server, struct weir__tcp *tcp)
         return false;
     }
     v->server = server;
+    v->id = atomic_fetch_add(&v->server->met, 1) + 1;
     v->tcp = tcp;
     v->loop = weir__tcp_loop(tcp);
     weir__timer_init(&v->timer, do_serve, v);
@@ -407,6 +409,7 @@ bool weir__visit_accept(void *server, struct weir__tcp *tcp)
     weir__buf_init(&v->answer.body, WEIR__WEB_ANSWER_MAX);
     v->account = (struct weir__account){.budget = &v->server->budget, .stranger = true};
     weir__newcomer_enter(&v->stranger, &v->server->budget, v->loop, weir__tcp_peer(tcp), evict, v);
+    weir__report(v->server, WEIR__DEBUG, "http", v->id, weir__tcp_peer(tcp), "connected");
     enter_loop(v);
     weir__tcp_adopt(tcp, &calls, v);
     v->stopping = loop_of(v)->stopping;

@@ -122,6 +122,7 @@ bool weir__keys_delete(struct weir__visit *);
 
 struct weir__visit {
     struct weir__server *server;
+    uint64_t id; /* for the log */
     struct weir__loop *loop;
     struct weir__tcp *tcp; /* NULL: it has ended */
     struct weir__http *http;

@@ -92,7 +92,7 @@ said '"ready":true'
 (exec 9<>"/dev/tcp/127.0.0.1/$(field amqp | cut -d: -f2)" && printf 'AMQP\0\1\0\0' >&9 &&
     head -c 8 <&9 >/dev/null)
 stop
-said 'weir: amqp: ' err
+said ' DEBUG amqp #[0-9]* 127.0.0.1:[0-9]*: -> ' err
 for hub in h i c; do expect 0 "$WEIR" hub show $hub --data d4; done
 WEIR_IN_MEMORY=1 WEIR_MEMORY_MAX=64M WEIR_TLS_CERTIFICATE=ca/server.pem WEIR_TLS_KEY=ca/server.key \
     WEIR_JSON=false start $free
