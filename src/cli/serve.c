@@ -181,7 +181,7 @@ static int read_wanted(struct weir__serve *s, struct weir_error *err)
 
 /* ---- running ---- */
 
-static void notify(struct weir__serve *s, const char *state)
+void weir__serve_notify(struct weir__serve *s, const char *state)
 {
     struct weir_error err;
 
@@ -189,11 +189,14 @@ static void notify(struct weir__serve *s, const char *state)
         weir__warn(&s->warnings, "%s", err.text);
 }
 
-static void wait_for_stop(const struct weir__stop *stop)
+static void wait_for_stop(struct weir__serve *s, struct weir__stop *stop)
 {
     struct pollfd fd = {.fd = weir__stop_fd(stop), .events = POLLIN};
 
-    while (!weir__stop_asked(stop)) poll(&fd, 1, -1);
+    while (!weir__stop_asked(stop)) {
+        poll(&fd, 1, -1);
+        if (weir__stop_take_hup(stop)) weir__serve_reload(s);
+    }
 }
 
 static int fail(const struct weir__serve *s, int rc, const struct weir_error *err)
@@ -203,7 +206,7 @@ static int fail(const struct weir__serve *s, int rc, const struct weir_error *er
     return WEIR__EXIT_FAILURE;
 }
 
-static int serve_namespace(struct weir__serve *s, const struct weir__stop *stop)
+static int serve_namespace(struct weir__serve *s, struct weir__stop *stop)
 {
     struct weir_error err;
     int rc = weir__serve_choose_key(s, &err);
@@ -217,16 +220,16 @@ static int serve_namespace(struct weir__serve *s, const struct weir__stop *stop)
     if (rc != 0) return fail(s, rc, &err);
     weir__serve_put_up_sign(s);
     weir__serve_print_ready(s);
-    notify(s, "READY=1");
-    wait_for_stop(stop);
-    notify(s, "STOPPING=1");
+    weir__serve_notify(s, "READY=1");
+    wait_for_stop(s, stop);
+    weir__serve_notify(s, "STOPPING=1");
     weir__serve_take_down_sign(s);
     weir__server_stop(s->server);
     return WEIR__EXIT_OK;
 }
 
 /* On a folder, or with a file system of its own that goes when it ends. */
-static int serve_data(struct weir__serve *s, struct weir__fs *memory, const struct weir__stop *stop)
+static int serve_data(struct weir__serve *s, struct weir__fs *memory, struct weir__stop *stop)
 {
     struct weir__namespace_options options = {.fs = memory,
                                               .segment_bytes_max =
@@ -252,7 +255,7 @@ static int serve(struct weir__serve *s)
     struct weir_error err;
     int code, rc = read_wanted(s, &err);
 
-    if (rc == 0) rc = weir__stop_start(&stop, NULL, NULL, &err);
+    if (rc == 0) rc = weir__stop_start_server(&stop, &err);
     if (rc == 0 && s->o.in_memory) rc = weir__fs_memory_new(&memory, s->o.memory_max.value, &err);
     code = rc == 0 ? serve_data(s, memory, stop) : weir__exit_error(rc, &err, "serve");
     weir__fs_memory_free(memory);
@@ -286,9 +289,9 @@ const struct weir__command weir__command_serve = {
         "emulator from this machine; a server that others can reach gets a key of its own, and\n"
         "'weir key' makes more. 'weir hub', 'weir key', 'weir send' and 'weir tail' on the folder "
         "go\n"
-        "through the server while it runs. What was acknowledged is on disk. Ctrl-C stops it, a "
-        "second\n"
-        "one at once.",
+        "through the server while it runs. What was acknowledged is on disk. SIGHUP makes it "
+        "read\n"
+        "certificates, keys and --config again. Ctrl-C stops it, a second one at once.",
     .rows = serve_rows,
     .run = run_serve,
 };

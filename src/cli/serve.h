@@ -4,6 +4,7 @@
  *   serve_log.c     the log on standard error
  *   serve_key.c     the first key, and where the well-known one may be used
  *   serve_ports.c   certificates and ports, and what to do when one is taken
+ *   serve_reload.c  SIGHUP: certificates and other files are read again
  *   serve_ready.c   what is said when clients can come: printed, and in the folder */
 #ifndef WEIR_CLI_SERVE_H
 #define WEIR_CLI_SERVE_H
@@ -55,6 +56,13 @@ int weir__serve_choose_key(struct weir__serve *, struct weir_error *);
 
 /* The certificate for amqps and https, if there is to be one. */
 int weir__serve_open_tls(struct weir__serve *, struct weir_error *);
+
+/* Reads it again, for who connects from now on. On error the old one stays. */
+int weir__serve_renew_tls(struct weir__serve *, struct weir_error *);
+
+/* After SIGHUP: reads again what lies in files, and says what came of it. */
+void weir__serve_reload(struct weir__serve *);
+void weir__serve_notify(struct weir__serve *, const char *state);
 
 /* Listens. A default port that is taken is gone without and warned of, but for AMQP's. */
 int weir__serve_listen(struct weir__serve *, struct weir_error *);

@@ -24,25 +24,45 @@ static int use_authority(struct weir__serve *s, struct weir__authority *out, str
     return 0;
 }
 
+static struct weir__tls_options tls_options(const struct weir__serve *s,
+                                            const struct weir__authority *own)
+{
+    return (struct weir__tls_options){.certificate_file = s->o.certificate ? s->o.certificate
+                                                                           : own->certificate_file,
+                                      .key_file = s->o.certificate ? s->o.key : own->key_file,
+                                      .authorities_file = s->o.client_ca,
+                                      .ask_certificate = s->o.client_ca != NULL};
+}
+
 int weir__serve_open_tls(struct weir__serve *s, struct weir_error *err)
 {
-    struct weir__tls_options options = {.certificate_file = s->o.certificate,
-                                        .key_file = s->o.key,
-                                        .authorities_file = s->o.client_ca,
-                                        .ask_certificate = s->o.client_ca != NULL};
+    struct weir__tls_options options;
     struct weir__authority authority;
     int rc = 0;
 
     if (!s->o.certificate != !s->o.key)
         return weir__fail(err, WEIR_EINVAL, "--tls-certificate and --tls-key belong together");
     if (!s->o.amqps && !s->o.https) return 0;
-    if (!s->o.certificate) {
-        rc = use_authority(s, &authority, err);
-        options.certificate_file = authority.certificate_file;
-        options.key_file = authority.key_file;
-    }
+    if (!s->o.certificate) rc = use_authority(s, &authority, err);
     if (rc != 0 || (!s->o.amqps && !s->o.https)) return rc;
+    options = tls_options(s, &authority);
     return weir__tls_context_new(&s->tls, &options, err);
+}
+
+int weir__serve_renew_tls(struct weir__serve *s, struct weir_error *err)
+{
+    struct weir__clock clock = weir__clock_system();
+    char dir[WEIR__AUTHORITY_PATH_MAX];
+    struct weir__tls_options options;
+    struct weir__authority authority;
+    int rc = 0;
+
+    if (!s->o.certificate) rc = weir__trust_folder(s->o.authority, dir, err);
+    if (rc == 0 && !s->o.certificate)
+        rc = weir__authority_ensure(&authority, dir, clock.wall_ms(clock.self), err);
+    if (rc != 0) return rc;
+    options = tls_options(s, &authority);
+    return weir__tls_context_renew(s->tls, &options, err);
 }
 
 /* ---- ports ---- */

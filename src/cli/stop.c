@@ -15,11 +15,28 @@
 struct weir__stop {
     struct weir__thread thread;
     sigset_t signals;
-    atomic_bool asked, ending;
+    atomic_bool asked, ending, hup;
+    bool had_terminal;
     int pipe[2];
     void (*fn)(void *user);
     void *user;
 };
+
+static bool has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+/* false: it is over. */
+static bool note_hup(struct weir__stop *s)
+{
+    if (s->had_terminal && !has_terminal()) return false;
+    if (!atomic_exchange(&s->hup, true) && write(s->pipe[1], "", 1) != 1) return false;
+    return true;
+}
 
 static void *wait_for_signals(void *arg)
 {
@@ -29,6 +46,7 @@ static void *wait_for_signals(void *arg)
 
     while (sigwait(&s->signals, &signal) == 0 && !atomic_load(&s->ending)) {
         if (signal == END_SIGNAL) continue;
+        if (signal == SIGHUP && note_hup(s)) continue;
         if (atomic_load(&s->asked) && weir__mono_ns() - first_ns < SAME_NS) continue;
         if (atomic_exchange(&s->asked, true)) _exit(128 + signal);
         first_ns = weir__mono_ns();
@@ -38,8 +56,8 @@ static void *wait_for_signals(void *arg)
     return NULL;
 }
 
-int weir__stop_start(struct weir__stop **out, void (*fn)(void *user), void *user,
-                     struct weir_error *err)
+static int start(struct weir__stop **out, bool server, void (*fn)(void *user), void *user,
+                 struct weir_error *err)
 {
     struct weir__stop *s = calloc(1, sizeof *s);
     int rc;
@@ -48,6 +66,7 @@ int weir__stop_start(struct weir__stop **out, void (*fn)(void *user), void *user
     if (!s) return weir__fail(err, WEIR_ENOMEM, "no memory");
     s->fn = fn;
     s->user = user;
+    s->had_terminal = server && has_terminal();
     if (pipe(s->pipe) != 0) {
         rc = weir__fail_errno(err, errno, "pipe");
         free(s);
@@ -59,6 +78,7 @@ int weir__stop_start(struct weir__stop **out, void (*fn)(void *user), void *user
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGTERM);
     sigaddset(&s->signals, END_SIGNAL);
+    if (server) sigaddset(&s->signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL);
     rc = weir__thread_start(&s->thread, "weir-stop", wait_for_signals, s, err);
     if (rc != 0) {
@@ -67,6 +87,27 @@ int weir__stop_start(struct weir__stop **out, void (*fn)(void *user), void *user
     }
     *out = s;
     return 0;
+}
+
+int weir__stop_start(struct weir__stop **out, void (*fn)(void *user), void *user,
+                     struct weir_error *err)
+{
+    return start(out, false, fn, user, err);
+}
+
+int weir__stop_start_server(struct weir__stop **out, struct weir_error *err)
+{
+    return start(out, true, NULL, NULL, err);
+}
+
+bool weir__stop_take_hup(struct weir__stop *s)
+{
+    char bytes[16];
+
+    if (!atomic_load(&s->hup)) return false;
+    if (read(s->pipe[0], bytes, sizeof bytes) < 0) return false; /* before the next one is noted */
+    atomic_store(&s->hup, false);
+    return true;
 }
 
 bool weir__stop_asked(const struct weir__stop *s)

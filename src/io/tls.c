@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/thread.h"
 #include "io/certificate.h"
 
 #define CHAIN_MAX 16 /* certificates in a chain */
 #define AUTHORITIES_MAX 1024
 
 struct weir__tls_context {
+    struct weir__mutex lock; /* for ssl: sessions keep the one that they began with */
     SSL_CTX *ssl;
     BIO_METHOD *road; /* how records reach the socket */
     bool client;
@@ -200,6 +202,7 @@ int weir__tls_context_new(struct weir__tls_context **out, const struct weir__tls
 
     *out = NULL;
     if (!c) return weir__fail(err, rc, "TLS: out of memory");
+    weir__mutex_init(&c->lock);
     c->client = o->client;
     c->road = make_road();
     c->ssl = SSL_CTX_new(o->client ? TLS_client_method() : TLS_server_method());
@@ -227,7 +230,36 @@ void weir__tls_context_free(struct weir__tls_context *c)
     if (!c) return;
     SSL_CTX_free(c->ssl);
     BIO_meth_free(c->road);
+    weir__mutex_fini(&c->lock);
     free(c);
+}
+
+int weir__tls_context_renew(struct weir__tls_context *c, const struct weir__tls_options *o,
+                            struct weir_error *err)
+{
+    struct weir__tls_context *fresh;
+    int rc = weir__tls_context_new(&fresh, o, err);
+    SSL_CTX *old;
+
+    if (rc != 0) return rc;
+    assert(fresh->client == c->client);
+    weir__mutex_lock(&c->lock);
+    old = c->ssl;
+    c->ssl = fresh->ssl;
+    weir__mutex_unlock(&c->lock);
+    fresh->ssl = old;
+    weir__tls_context_free(fresh);
+    return 0;
+}
+
+static SSL *begin_session(struct weir__tls_context *c)
+{
+    SSL *ssl;
+
+    weir__mutex_lock(&c->lock);
+    ssl = SSL_new(c->ssl);
+    weir__mutex_unlock(&c->lock);
+    return ssl;
 }
 
 /* A session. */
@@ -250,7 +282,7 @@ int weir__tls_new(struct weir__tls **out, struct weir__tls_context *c, int fd, c
 
     *out = NULL;
     assert(!c->client || name);
-    if (t) t->ssl = SSL_new(c->ssl);
+    if (t) t->ssl = begin_session(c);
     if (!t || !t->ssl || !road || (c->client && !set_name(t->ssl, name))) {
         weir__tls_free(t);
         BIO_free(road);

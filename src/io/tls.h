@@ -33,6 +33,10 @@ struct weir__tls_options {
 /* May be shared by all threads. */
 int weir__tls_context_new(struct weir__tls_context **out, const struct weir__tls_options *,
                           struct weir_error *);
+/* New certificates, keys and authorities for sessions that begin from now on; those that are there
+ * go on. On error everything stays as it is. Any thread. */
+int weir__tls_context_renew(struct weir__tls_context *, const struct weir__tls_options *,
+                            struct weir_error *);
 void weir__tls_context_free(struct weir__tls_context *); /* NULL is fine; after its sessions */
 
 /* How a call on a socket went. */
