@@ -155,6 +155,11 @@ int weir__hub_state(struct weir__hub *hub, struct weir_error *err)
     return weir__log_state(hub->log, err);
 }
 
+int weir__hub_ready(struct weir__hub *hub, struct weir_error *err)
+{
+    return weir__log_ready(hub->log, err);
+}
+
 int weir__hub_step(struct weir__hub *hub, struct weir_error *err)
 {
     return weir__log_step(hub->log, err);

@@ -93,6 +93,9 @@ void weir__hub_stats(struct weir__hub *, struct weir__hub_stats *out);
 /* 0, or the error that stopped the hub for good: see weir__log_state. */
 int weir__hub_state(struct weir__hub *, struct weir_error *);
 
+/* Whether it takes events in now: see weir__log_ready. */
+int weir__hub_ready(struct weir__hub *, struct weir_error *);
+
 /* With no_threads: lets the log do what is due. */
 int weir__hub_step(struct weir__hub *, struct weir_error *);
 

@@ -56,6 +56,12 @@ void weir__change_end(struct weir__namespace *ns, struct weir__catalog *next)
     weir__catalog_fini(next);
 }
 
+int weir__namespace_space(struct weir__namespace *ns, struct weir__fs_space *out,
+                          struct weir_error *err)
+{
+    return ns->options.fs->ops->space(ns->options.fs, ns->store.dir, out, err);
+}
+
 /* ---- opening ---- */
 
 /* A first catalogue, in a folder that holds no hubs. Where there are hubs, one was lost. */

@@ -201,6 +201,10 @@ void weir__namespace_watch_rules(struct weir__namespace *, void (*changed)(void 
 int weir__namespace_id(struct weir__namespace *, char out[WEIR__NAMESPACE_ID_BYTES],
                        struct weir_error *);
 
+/* Of the disk that the folder lies on. */
+int weir__namespace_space(struct weir__namespace *, struct weir__fs_space *out,
+                          struct weir_error *);
+
 /* ---- keeping ---- */
 
 struct weir__upgrade {

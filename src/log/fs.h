@@ -71,6 +71,11 @@ struct weir__file_ops {
     void (*close)(struct weir__file *);
 };
 
+/* Of the disk that a folder lies on, as this process may use it. */
+struct weir__fs_space {
+    uint64_t free_bytes, size_bytes;
+};
+
 /* name lives for the call. Return non-zero to stop; list then returns it. */
 typedef int (*weir__fs_name_fn)(const char *name, void *user);
 
@@ -85,6 +90,8 @@ struct weir__fs_ops {
                   struct weir_error *); /* file, empty folder */
     int (*make_dir)(struct weir__fs *, const char *path, struct weir_error *);
     int (*sync_dir)(struct weir__fs *, const char *path, struct weir_error *);
+    int (*space)(struct weir__fs *, const char *dir, struct weir__fs_space *out,
+                 struct weir_error *);
 };
 
 /* First member of each implementation's own struct. */

@@ -445,6 +445,19 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     return there ? 0 : fail_path(err, WEIR_ENOTFOUND, path);
 }
 
+static int space(struct weir__fs *fs, const char *dir, struct weir__fs_space *out,
+                 struct weir_error *err)
+{
+    struct memory *m = memory_of(fs);
+    int rc = sync_dir(fs, dir, err);
+
+    weir__mutex_lock(&m->budget.lock);
+    out->size_bytes = m->budget.max;
+    out->free_bytes = m->budget.max - m->budget.used;
+    weir__mutex_unlock(&m->budget.lock);
+    return rc;
+}
+
 static const struct weir__fs_ops fs_ops = {
     .version = WEIR__FS_VERSION,
     .open = open_file,
@@ -452,6 +465,7 @@ static const struct weir__fs_ops fs_ops = {
     .remove = remove_path,
     .make_dir = make_dir,
     .sync_dir = sync_dir,
+    .space = space,
 };
 
 int weir__fs_memory_new(struct weir__fs **out, uint64_t bytes_max, struct weir_error *err)

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -459,6 +460,22 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     return rc;
 }
 
+static int space(struct weir__fs *fs, const char *dir, struct weir__fs_space *out,
+                 struct weir_error *err)
+{
+    struct statvfs disk;
+    int rc;
+
+    (void)fs;
+    do {
+        rc = statvfs(dir, &disk);
+    } while (rc != 0 && errno == EINTR);
+    if (rc != 0) return fail_call(err, errno, "statvfs", dir);
+    out->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    out->size_bytes = (uint64_t)disk.f_blocks * disk.f_frsize;
+    return 0;
+}
+
 static const struct weir__fs_ops fs_ops = {
     .version = WEIR__FS_VERSION,
     .open = open_file,
@@ -466,6 +483,7 @@ static const struct weir__fs_ops fs_ops = {
     .remove = remove_path,
     .make_dir = make_dir,
     .sync_dir = sync_dir,
+    .space = space,
 };
 
 struct weir__fs *weir__fs_posix(void)

@@ -205,6 +205,12 @@ void weir__log_stats(struct weir__log *, struct weir__log_stats *out);
  * was durable before is still served. */
 int weir__log_state(struct weir__log *, struct weir_error *);
 
+/* 0: what is appended now is taken in, as far as can be told without trying. Else the error above; or
+ * why the last batch that needed a new segment got none, which is tried again by itself every second
+ * and is over when it works; or WEIR_ENOSPACE, when a log that was quiet has given its space back
+ * and the disk has none. May wait for the disk. */
+int weir__log_ready(struct weir__log *, struct weir_error *);
+
 /* ---- reading ---- */
 
 /* A batch in the reader's memory. */

@@ -56,6 +56,30 @@ int weir__log_state(struct weir__log *log, struct weir_error *err)
     return rc;
 }
 
+static int ready_locked(const struct weir__log *log, uint64_t free_bytes, struct weir_error *err)
+{
+    const struct weir__segment *active = log->segments[log->segment_count - 1];
+
+    if (weir__roll_waits(log))
+        return weir__fail(err, log->roll_rc, "no new segment: %s", weir_error_text(log->roll_rc));
+    if (active->hole_len > 0 && !log->spare && free_bytes < weir__capacity_least(log, 0))
+        return weir__fail(err, WEIR_ENOSPACE, "no new segment: %s", weir_error_text(WEIR_ENOSPACE));
+    return 0;
+}
+
+int weir__log_ready(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__fs_space disk;
+    int rc;
+
+    if (log->fs->ops->space(log->fs, log->dir, &disk, NULL) != 0) disk.free_bytes = UINT64_MAX;
+    weir__mutex_lock(&log->lock);
+    rc = weir__log_state_locked(log, err);
+    if (rc == 0) rc = ready_locked(log, disk.free_bytes, err);
+    weir__mutex_unlock(&log->lock);
+    return rc;
+}
+
 /* ---- segments ---- */
 
 void weir__log_pin(struct weir__segment *seg)

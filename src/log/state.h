@@ -260,6 +260,9 @@ int weir__log_state_locked(struct weir__log *, struct weir_error *);
 void weir__log_run_completions(struct weir__log *, uint64_t most);
 int weir__log_sync_lazily(struct weir__log *, struct weir_error *);
 
+/* upkeep.c: a roll failed that somebody needed, and is tried again; lock held. */
+bool weir__roll_waits(const struct weir__log *);
+
 /* roll.c */
 int weir__log_roll(struct weir__log *, struct weir_error *); /* lock held, let go of inside */
 /* Both copies, one after the other: should either go bad, the other knows the last segment and the

@@ -182,11 +182,16 @@ static int mark_end(struct weir__log *log, int64_t mono_ms, struct weir_error *e
     return rc;
 }
 
+bool weir__roll_waits(const struct weir__log *log)
+{
+    return log->roll_rc != 0 &&
+           (log->roll_again > 0 || log->headed || log->opening == WEIR__LOG_EPOCH_WAITS);
+}
+
 /* One that failed for somebody is tried again, so that whoever comes next need not. */
 static int roll(struct weir__log *log, struct weir_error *err)
 {
-    bool again = log->roll_rc != 0 &&
-                 (log->roll_again > 0 || log->headed || log->opening == WEIR__LOG_EPOCH_WAITS);
+    bool again = weir__roll_waits(log);
 
     if (log->failed || (!again && !weir__retention_roll_due(log))) return 0;
     log->want_roll = true;

@@ -43,7 +43,7 @@ static bool note_hub(const char *name, struct weir__hub *hub, void *user)
     memset(row, 0, sizeof *row);
     snprintf(row->name, sizeof row->name, "%s", name);
     if (!hub) return true;
-    row->up = weir__hub_state(hub, NULL) == 0;
+    row->up = weir__hub_ready(hub, NULL) == 0;
     weir__hub_stats(hub, &row->stats);
     return true;
 }
@@ -193,6 +193,17 @@ static void write_server(struct weir__answer *a, struct weir__server *s)
     weir__answer_add(a, "weir_unflushed_bytes %zu\n", atomic_load(&s->unflushed));
 }
 
+static void write_disk(struct weir__answer *a, struct weir__server *s)
+{
+    struct weir__fs_space disk;
+
+    if (weir__namespace_space(s->ns, &disk, NULL) != 0) return;
+    write_head(a, "weir_disk_free_bytes", "gauge", "Free bytes where the data folder lies.");
+    weir__answer_add(a, "weir_disk_free_bytes %" PRIu64 "\n", disk.free_bytes);
+    write_head(a, "weir_disk_size_bytes", "gauge", "All bytes there.");
+    weir__answer_add(a, "weir_disk_size_bytes %" PRIu64 "\n", disk.size_bytes);
+}
+
 /* ---- the process, by the names that everybody uses ---- */
 
 static double resident_bytes(void)
@@ -255,6 +266,7 @@ bool weir__metrics_answer(struct weir__visit *v)
         write_server(&v->answer, v->server);
         write_budget(&v->answer, &v->server->budget);
         write_turns(&v->answer, v->server);
+        write_disk(&v->answer, v->server);
         write_process(&v->answer);
         weir__answer_json(v, 200);
         v->answer.type = TYPE_TEXT;

@@ -421,6 +421,24 @@ static void full_disk_is_told(void **state)
     weir__file_close(f);
 }
 
+/* Others use a real disk at the same time, so of that only what must be so. */
+static void space_is_told(void **state)
+{
+    struct world *w = *state;
+    struct weir__file *f = open_ok(w, "f", WEIR__FS_CREATE);
+    struct weir__fs_space before, after;
+
+    if (w->sim) simfs_capacity(w->sim, 8 << 20);
+    assert_int_equal(w->fs->ops->space(w->fs, w->root, &before, NULL), 0);
+    assert_true(before.free_bytes > 0 && before.free_bytes <= before.size_bytes);
+    assert_int_equal(f->ops->allocate(f, 1 << 20, NULL), 0);
+    assert_int_equal(w->fs->ops->space(w->fs, w->root, &after, NULL), 0);
+    assert_int_equal(after.size_bytes, before.size_bytes);
+    if (w->sim || w->memory) assert_int_equal(before.free_bytes - after.free_bytes, 1 << 20);
+    assert_int_equal(w->fs->ops->space(w->fs, path_in(w, "missing"), &after, NULL), WEIR_ENOTFOUND);
+    weir__file_close(f);
+}
+
 static int set_up_posix(void **state)
 {
     struct world *w = test_calloc(1, sizeof *w);
@@ -490,6 +508,7 @@ int main(void)
         ON_ALL(folders_have_handles),
         ON_ALL(folder_lock_holds_until_closed),
         ON_ALL(full_disk_is_told),
+        ON_ALL(space_is_told),
     };
 
     return cmocka_run_group_tests_name("fs", tests, NULL, NULL);

@@ -599,6 +599,20 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     return end_call(s, SIMFS_SYNC_DIR, rc);
 }
 
+static int space(struct weir__fs *fs, const char *path, struct weir__fs_space *out,
+                 struct weir_error *err)
+{
+    struct simfs *s = sim_of(fs);
+    const char *dir = dir_of(path);
+    uint64_t used;
+
+    if (!simfs__is_dir(s, dir, strlen(dir))) return fail_missing(err, dir);
+    used = simfs__used(s);
+    out->size_bytes = s->capacity ? s->capacity : UINT64_MAX;
+    out->free_bytes = out->size_bytes > used ? out->size_bytes - used : 0;
+    return 0;
+}
+
 static const struct weir__fs_ops fs_ops = {
     .version = WEIR__FS_VERSION,
     .open = open_file,
@@ -606,4 +620,5 @@ static const struct weir__fs_ops fs_ops = {
     .remove = remove_path,
     .make_dir = make_dir,
     .sync_dir = sync_dir,
+    .space = space,
 };
