@@ -11,7 +11,6 @@
 #include "hub/batch.h"
 
 #define ATTR_KEY 1u
-#define ATTRS_KNOWN ATTR_KEY
 
 #define ANNOTATION_KEY "x-opt-partition-key"
 
@@ -303,7 +302,7 @@ int weir__batch_walk_start(struct weir__batch_walk *walk, const struct weir__log
                                       .offset = view->offset,
                                       .time_ms = view->time_ms};
     walk->left = view->count;
-    if (view->attrs & ~ATTRS_KNOWN)
+    if (view->attrs & ~WEIR__BATCH_ATTRS)
         return weir__fail(err, WEIR_EVERSION, "the batch at sequence %llu has unknown flags 0x%x",
                           (unsigned long long)view->sequence, view->attrs);
     if (read_key(&body, view->attrs, &walk->next.key) != 0)

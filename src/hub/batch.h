@@ -18,6 +18,7 @@
 #define WEIR__BATCH_BYTES_MAX (1u << 20) /* of an encoded message, unless the hub says otherwise */
 #define WEIR__BATCH_KEY_MAX 512          /* bytes: Azure's 128 characters at their longest */
 #define WEIR__BATCH_HEAD_BYTES 2         /* the key's length */
+#define WEIR__BATCH_ATTRS 1u             /* the attributes that are known: see batch.c */
 
 /* A batch ready to be stored. It borrows what it was made from, and the log reads two of its parts
  * out of the struct itself: do not copy it, and keep it and its sources until it is published. */

@@ -357,6 +357,26 @@ int weir__receiver_next(struct weir__receiver *r, struct weir__receiver_take *ta
     return r->broken.code;
 }
 
+int weir__receiver_next_batch(struct weir__receiver *r, const struct weir__log_view **out,
+                              struct weir_error *err)
+{
+    const struct weir__log_view *view;
+    int rc = 0;
+
+    *out = NULL;
+    listen_again(r);
+    if (atomic_load(&r->is_over)) return say_over(r, err);
+    if (r->view_at == r->view_count) rc = load_views(r, err);
+    if (rc != 0 || r->view_count == 0) return rc;
+    view = &r->view[r->view_at++];
+    r->sequence = view->sequence + view->count;
+    atomic_fetch_add_explicit(&r->hub->delivered_events, view->count - view->skip,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->hub->delivered_bytes, view->body.len, memory_order_relaxed);
+    *out = view;
+    return 0;
+}
+
 void weir__receiver_rest(struct weir__receiver *r)
 {
     if (r->view_at == r->view_count && !r->has_ahead) weir__log_reader_rest(r->reader);

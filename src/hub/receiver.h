@@ -58,7 +58,14 @@ struct weir__receiver_take {
  * WEIR_ECORRUPT: events are damaged; so until weir__receiver_skip. Others: as the log says. */
 int weir__receiver_next(struct weir__receiver *, struct weir__receiver_take *, struct weir_error *);
 
-/* The same, but waits for the first event until deadline_ns: WEIR_ETIMEDOUT, or WEIR_ECANCELED. */
+/* Gives the next stored batch as it lies, without waiting: the whole of it, of which view->skip says
+ * how much lies before the position. *out is NULL when there is none; it lives until the next call on
+ * this receiver. Credit is not counted. Errors are those of next; a receiver is used with one of the
+ * two only. */
+int weir__receiver_next_batch(struct weir__receiver *, const struct weir__log_view **out,
+                              struct weir_error *);
+
+/* As next, but waits for the first event until deadline_ns: WEIR_ETIMEDOUT, or WEIR_ECANCELED. */
 int weir__receiver_pull(struct weir__receiver *, struct weir__receiver_take *, int64_t deadline_ns,
                         struct weir_error *);
 

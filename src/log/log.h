@@ -221,6 +221,7 @@ struct weir__log_view {
     uint32_t count;
     uint32_t skip; /* events at its head that lie before what was asked for */
     uint16_t attrs;
+    uint32_t body_crc; /* CRC-32C of the body */
     struct weir__log_producer producer;
     struct weir__bytes body;
 };

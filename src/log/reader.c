@@ -460,6 +460,7 @@ static bool check(const struct weir__log_reader *r, const struct plan *p,
         .count = h.count,
         .skip = r->next > h.sequence ? (uint32_t)(r->next - h.sequence) : 0,
         .attrs = h.attrs,
+        .body_crc = h.body_crc,
         .producer = h.producer,
         .body = weir__bytes_of(at, h.body_bytes),
     };

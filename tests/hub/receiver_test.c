@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc.h"
 #include "base/thread.h"
 #include "hub/world.h"
 
@@ -466,6 +467,68 @@ static void damaged_events_are_passed_over_when_told_to(void **state)
     weir__receiver_close(r);
 }
 
+/* The batch that comes next has these numbers. */
+static void assert_batch(struct weir__receiver *r, uint64_t sequence, uint32_t count, uint32_t skip)
+{
+    const struct weir__log_view *view;
+
+    assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
+    assert_non_null(view);
+    assert_int_equal(view->sequence, sequence);
+    assert_int_equal(view->count, count);
+    assert_int_equal(view->skip, skip);
+    assert_int_equal(view->body_crc, weir__crc32c(0, view->body.at, view->body.len));
+    assert_int_equal(weir__receiver_sequence(r), sequence + count);
+}
+
+static void batches_come_as_they_lie(void **state)
+{
+    const struct weir__log_view *view;
+    struct weir__receiver *r, *first, *second;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) publish("x", 3); /* more than one read of the log gives */
+    assert_int_equal(attach(&r, WEIR__FROM_SEQUENCE, 4, true), 0);
+    assert_batch(r, 3, 3, 1);
+    for (uint64_t i = 2; i < 100; i++) assert_batch(r, 3 * i, 3, 0);
+    assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
+    assert_null(view);
+    publish("later", 1);
+    assert_batch(r, 300, 1, 0);
+    weir__receiver_close(r);
+    assert_int_equal(attach_as(&first, 1, "first"), 0);
+    assert_int_equal(attach_as(&second, 2, "second"), 0);
+    assert_int_equal(weir__receiver_next_batch(first, &view, &w.err), WEIR_ESTOLEN);
+    weir__receiver_close(first);
+    weir__receiver_close(second);
+}
+
+static void damaged_batches_are_passed_over_when_told_to(void **state)
+{
+    const struct weir__log_view *view;
+    struct weir__receiver *r;
+    uint64_t first = 0, last = 0;
+
+    (void)state;
+    publish("before", 3);
+    publish("in the middle", 4);
+    publish("after", 5);
+    weir__hub_release(hub);
+    assert_int_equal(world_close(&w), 0);
+    damage("in the middle");
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(attach(&r, WEIR__FROM_EARLIEST, 0, false), 0);
+    assert_batch(r, 0, 3, 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), WEIR_ECORRUPT);
+    weir__receiver_skip(r, &first, &last);
+    assert_int_equal(first, 3);
+    assert_int_equal(last, 6);
+    assert_batch(r, 7, 5, 0);
+    weir__receiver_close(r);
+}
+
 /* A body that passes its checksum and is not ours is damage as well. */
 static void a_foreign_body_is_damage(void **state)
 {
@@ -543,6 +606,8 @@ int main(void)
         TEST(pull_gives_up_at_its_deadline_and_when_cancelled),
         TEST(expired_events_are_told),
         TEST(damaged_events_are_passed_over_when_told_to),
+        TEST(batches_come_as_they_lie),
+        TEST(damaged_batches_are_passed_over_when_told_to),
         TEST(a_foreign_body_is_damage),
         TEST(a_stopped_log_is_told),
         TEST(reading_goes_on_after_a_reopen),
