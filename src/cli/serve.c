@@ -68,6 +68,8 @@ static const struct weir__args_row serve_rows[] = {
      "what is logged: debug, info (default), warn or error, and what is worse"},
     {"trace", WEIR__ARGS_FLAG, offsetof(struct weir__serve_options, trace), NULL,
      "print every frame on standard error"},
+    {"events-only", WEIR__ARGS_FLAG, offsetof(struct weir__serve_options, events_only), NULL,
+     "deliver events one by one, also to clients that desire stored batches"},
     {"allow-development-key", WEIR__ARGS_FLAG,
      offsetof(struct weir__serve_options, allow_development_key), NULL,
      "let " WEIR__SERVE_DEVELOPMENT_KEY " in from other machines too"},

@@ -32,7 +32,7 @@ struct weir__serve_options {
     struct weir__args_number memory_max;
     struct weir__args_number buffers, stranger_buffers, strangers_per_address, connections_max;
     struct weir__args_number message_timeout;
-    bool in_memory, json, trace, allow_development_key;
+    bool in_memory, json, trace, events_only, allow_development_key;
     bool amqps_given, http_given; /* not the default: it must be had */
 };
 

@@ -98,6 +98,7 @@ int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
             .https = s->o.https,
             .tls = s->tls,
             .trace = s->o.trace,
+            .events_only = s->o.events_only,
             .buffers = (size_t)s->o.buffers.value,
             .stranger_buffers = (size_t)s->o.stranger_buffers.value,
             .strangers_per_address = (unsigned)s->o.strangers_per_address.value,

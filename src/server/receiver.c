@@ -2,6 +2,8 @@
  *
  *   news > weir__receiver_next > composed straight into the engine's output
  *
+ * A client that desires stored batches gets them as they lie in the log, one to a transfer.
+ *
  * Credit is the link's own. Events are taken from the hub some at a time; those that the output has
  * no room for wait where they lie. Outcomes mean nothing to a stream: events go out settled, whatever
  * the client asked for, and the attach says so. Azure does the same, and go-amqp renews credit for
@@ -12,12 +14,14 @@
 
 #include "amqp/dialect.h"
 #include "hub/receiver.h"
+#include "hub/stored.h"
 #include "server/selector.h"
 #include "server/state.h"
 
 #define TAKE_EVENTS 32u
 #define TAKE_BYTES ((size_t)128 << 10)
-#define TAKES_PER_PUMP 8 /* then others have their turn */
+#define TAKES_PER_PUMP 8     /* then others have their turn */
+#define BATCHES_PER_PUMP 256 /* likewise; mostly the output is full before */
 #define METRICS_BYTES 320
 #define NO_ROOM 1   /* in the output: whatever is sent makes some */
 #define NO_EVENTS 2 /* for now: the log tells of the next ones */
@@ -29,7 +33,9 @@ struct receiver {
     struct weir__receiver *in;
     uint32_t partition;
     bool metrics;
-    bool over; /* detached by us */
+    bool over;                          /* detached by us */
+    bool stored;                        /* batches are delivered, not events: */
+    const struct weir__log_view *batch; /* the next one, or NULL: it is not known yet */
     struct weir__receiver_take take;
     uint32_t at; /* the first of take that was not sent */
     struct weir__amqp_stamp stamp;
@@ -79,6 +85,7 @@ static void leave(struct weir__duty *duty)
 
     r->over = true;
     r->at = r->take.count = 0;
+    r->batch = NULL;
     weir__receiver_close(r->in);
     r->in = NULL;
 }
@@ -172,6 +179,84 @@ static int pass_damage(struct receiver *r, const struct weir_error *err)
     return 0;
 }
 
+/* What is newest in the partition, for the head of a batch. */
+static bool read_facts(struct receiver *r, struct weir__stored_facts *out)
+{
+    struct weir__clock clock = r->duty.connection->server->clock;
+    struct weir__partition_properties p;
+
+    if (!r->metrics || weir__hub_partition_properties(r->hub, r->partition, &p, NULL) != 0)
+        return false;
+    *out = (struct weir__stored_facts){.last_sequence = p.last_sequence,
+                                       .last_offset = p.last_offset,
+                                       .last_time_ms = p.last_time_ms,
+                                       .known_ms = clock.wall_ms(clock.self)};
+    return true;
+}
+
+/* The batch that is next, head and body, or NO_ROOM. */
+static int send_batch(struct receiver *r)
+{
+    struct weir__bytes body = r->batch->body;
+    struct weir__stored_facts facts;
+    bool told = read_facts(r, &facts);
+    size_t bytes = WEIR__STORED_HEAD_BYTES + (told ? WEIR__STORED_FACTS_BYTES : 0) + body.len;
+    uint8_t *to = weir__amqp_deliver(r->duty.link, bytes);
+
+    if (!to) return NO_ROOM;
+    to += weir__stored_head(to, r->batch, told ? &facts : NULL);
+    memcpy(to, body.at, body.len);
+    weir__amqp_delivered(r->duty.link, bytes, WEIR__STORED_FORMAT, true);
+    r->batch = NULL;
+    return 0;
+}
+
+/* One that the format has no word for is passed over, as events are that cannot be sent. */
+static void pass_batch(struct receiver *r)
+{
+    struct weir__connection *c = r->duty.connection;
+
+    weir__log_line(&c->server->logger, WEIR__ERROR, "server",
+                   "hub '%s', partition %" PRIu32 ": the batch at %" PRIu64
+                   " is passed over: attributes 0x%x",
+                   weir__hub_name(r->hub), r->partition, r->batch->sequence, r->batch->attrs);
+    r->batch = NULL;
+}
+
+/* Finds the next batch, or NO_EVENTS. */
+static int take_batch(struct receiver *r, struct weir_error *err)
+{
+    int rc = weir__receiver_next_batch(r->in, &r->batch, err);
+
+    if (rc == WEIR_ECORRUPT) return pass_damage(r, err);
+    if (rc == 0 && !r->batch) return NO_EVENTS;
+    if (rc == 0 && !weir__stored_can(r->batch)) pass_batch(r);
+    return rc;
+}
+
+/* As send_some, which it takes the place of. */
+static int send_batches(struct receiver *r, struct weir_error *err)
+{
+    struct weir__amqp_link *link = r->duty.link;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < BATCHES_PER_PUMP; i++) {
+        if (weir__amqp_sendable(link) == 0) {
+            if (weir__amqp_link_drain(link) && weir__amqp_link_credit(link) == 0)
+                weir__amqp_drained(link);
+            return 0;
+        }
+        if (!r->batch) rc = take_batch(r, err);
+        if (rc == NO_EVENTS) {
+            weir__amqp_drained(link);
+            return 0;
+        }
+        if (rc == 0 && r->batch) rc = send_batch(r);
+    }
+    if (rc == 0) weir__duty_wake(&r->duty);
+    return rc;
+}
+
 /* 0: all that was there is sent, or all that there was credit for. Or NO_ROOM. WEIR_EBUSY and others:
  * what is there cannot be read now, and nobody would tell when it can. */
 static int send_some(struct receiver *r, struct weir_error *err)
@@ -205,7 +290,7 @@ static void pump(struct weir__duty *duty)
 
     if (r->over) return;
     rc = weir__receiver_over(r->in, &why.why); /* is told whether or not there is credit */
-    if (rc == 0) rc = send_some(r, &why.why);
+    if (rc == 0) rc = r->stored ? send_batches(r, &why.why) : send_some(r, &why.why);
     if (rc < 0)
         detach(r, &why);
     else if (rc == NO_ROOM ||
@@ -320,6 +405,8 @@ static int attach(struct receiver *r, const struct weir__amqp_event *ev,
     fit_position(r, &from);
     read_name(properties, name);
     r->metrics = weir__duty_desires(ev, WEIR__EH_METRICS);
+    r->stored =
+        !r->duty.connection->server->events_only && weir__duty_desires(ev, WEIR__STORED_CAPABILITY);
     rc = weir__receiver_attach(&r->in, r->hub,
                                &(struct weir__receiver_options){.group = a->group,
                                                                 .partition = r->partition,
@@ -371,6 +458,9 @@ int weir__serve_receiver(struct weir__connection *c, const struct weir__amqp_eve
     if (rc == 0) rc = weir__connection_use(c, a->hub, &r->hub, &refusal->why);
     if (rc == 0) rc = find_partition(r, a, refusal);
     if (rc == 0) rc = attach(r, ev, a, refusal);
+    if (r->stored)
+        terms.offered_capabilities = weir__amqp_bytes(WEIR__AMQP_SYMBOL, WEIR__STORED_CAPABILITY,
+                                                      strlen(WEIR__STORED_CAPABILITY));
     if (rc == 0) rc = weir__amqp_accept(ev->link, &terms, &refusal->why);
     if (rc != 0) {
         free_receiver(r);

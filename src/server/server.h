@@ -86,6 +86,7 @@ struct weir__server_options {
     size_t buffers;           /* bytes: WEIR__BUDGET_BYTES, as the next two in budget.h */
     size_t stranger_buffers;  /* bytes */
     unsigned strangers_per_address;
+    bool events_only; /* stored batches are not delivered as such, whoever desires them */
     bool trace; /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;
     /* Lines about one connection, with the logger's user. NULL: the logger gets them, and they begin

@@ -321,6 +321,7 @@ struct weir__server {
     struct weir__listener *amqp, *amqps, *http, *https;
     struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
+    bool events_only;
     uint32_t token_ms, idle_ms;
     uint64_t descriptors;                       /* that this process may have open */
     char to_browser[WEIR__SERVER_ANSWER_BYTES]; /* which came to the wrong port */
