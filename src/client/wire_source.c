@@ -1,19 +1,16 @@
-/* wire_source.c - events of a partition, as they come.
+/* wire_source.c - events of a partition, as they come: one by one, or a stored batch at a time when
+ * the other side can do that. Each delivery says which it is.
  *
- * The loop copies each message into a row of chunks; the caller's thread reads them there. What a
- * caller was given stays until its next call.
+ * The loop checks and copies them into a row (wire_row.h); the caller's thread reads them there, and
+ * walks the batches.
  *
- *   chunk: message | message | ...          ... | length | length (4 bytes each)
- *
- * While the events of one turn of the loop come, the loop fills the last chunk behind the caller's
- * back, and shows what is in it when the turn ends or the chunk is full.
- *
- * Credit counts messages, memory counts bytes: credit is what fits into bytes_max beside what is
- * held, by a guess at the next messages' size from those before them. The guess may be wrong once,
+ * Credit counts deliveries, memory counts bytes: credit is what fits into bytes_max beside what is
+ * held, by a guess at the next deliveries' size from those before them. The guess may be wrong once,
  * by as much as the credit that was given; it is never more than CREDIT_MAX, nor, with what is held,
- * than events_max.
+ * than events_max. Of batches what the caller works on does not count: the next one, which may be as
+ * large as all that fits, comes meanwhile.
  *
- * When the connection is lost the next one begins behind the last message that came, whether or not
+ * When the connection is lost the next one begins behind the last event that came, whether or not
  * it was read: by its sequence number. A source that was stolen from is not attached again. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,58 +18,48 @@
 
 #include "client/annotations.h"
 #include "client/wire.h"
+#include "client/wire_row.h"
+#include "hub/stored.h"
 
 #define BYTES_MAX_DEFAULT ((size_t)256 << 10)
 #define CREDIT_MAX 4096u
-#define GUESS_FIRST 4096u /* bytes of a message before one was seen */
+#define GUESS_FIRST 4096u         /* bytes of a message before one was seen */
+#define GUESS_FIRST_STORED 16384u /* and of a batch */
 #define GUESS_MIN 64u
-#define CHUNK_BYTES_MIN 4096u
-#define CHUNK_BYTES 65536u
-#define LENGTH_BYTES 4u
 #define METRICS_CAPABILITY "com.microsoft:enable-receiver-runtime-metric"
 #define NAME_BYTES 256 /* of a receiver's name; a longer one is cut */
-
-/* Lengths stand apart, from the end backwards, so that who looks for the next message does not
- * need the one before it in its cache. */
-struct chunk {
-    struct chunk *next;
-    size_t cap, len;      /* bytes; len of messages that the caller may see */
-    uint32_t count, read; /* messages likewise, and those of them that it had */
-    size_t read_len;      /* bytes of these */
-    uint8_t at[];
-};
 
 struct source {
     struct weir__wire_link link;
     struct weir__source base;
-    size_t bytes_max;
     uint32_t events_max;
     bool metrics;
     bool exclusive;
     int64_t epoch;
     char name[NAME_BYTES];
     char selector[WEIR__WIRE_SELECTOR_BYTES]; /* the first one */
+    struct weir__wire_row row;
 
     /* The loop's. */
-    size_t filled; /* bytes and messages of `filling`, of which the caller sees len and count */
-    uint32_t filled_count;
     size_t guess;
+    bool desires; /* stored batches */
+    bool has_came;
+    uint64_t came; /* sequence number of the last event, when that came in a batch */
+
+    /* The caller's. */
+    struct weir__batch_walk walk; /* through `item` while walking */
+    struct weir__wire_item item;
+    bool walking;
+    struct weir__stored_facts facts;
 
     /* Under the link's lock. */
-    struct chunk *first, *tail;
-    struct chunk *filling; /* the last one, while the loop is at it */
-    struct chunk *spare;   /* for the next ones, while there is traffic */
-    size_t spare_bytes;
-    size_t held;  /* bytes of messages and lengths, those included that the caller has */
-    size_t given; /* of them, to the caller, until its next call */
-    uint32_t held_count, given_count; /* likewise, of messages */
-    size_t freed;                     /* since credit was last looked at */
-    bool low;                         /* there was no more than half of what fits at most */
+    size_t freed; /* since credit was last looked at */
+    bool low;     /* there was no more than half of what fits at most */
     bool has_last;
     uint64_t last; /* sequence number of the last that was read */
     bool waiting, cancelled;
     bool opened; /* from here on its end is told to wake */
-    bool asked;  /* wake is owed for the next message */
+    bool asked;  /* wake is owed for the next delivery */
     void (*wake)(void *user, int over);
     void *user;
 };
@@ -85,117 +72,6 @@ static struct source *of_link(struct weir__wire_link *l)
 static struct source *of_base(struct weir__source *b)
 {
     return (struct source *)((char *)b - offsetof(struct source, base));
-}
-
-/* ---- messages ---- */
-
-/* Where the length of a chunk's i-th message stands. */
-static uint8_t *length_at(struct chunk *c, uint32_t i)
-{
-    return c->at + c->cap - LENGTH_BYTES * ((size_t)i + 1);
-}
-
-/* Whether one more message fits behind so many. */
-static bool has_room(const struct chunk *c, size_t len, uint32_t count, size_t bytes)
-{
-    return bytes + LENGTH_BYTES <= c->cap - len - LENGTH_BYTES * (size_t)count;
-}
-
-/* One that was used before, or a new one; the lock is held. */
-static struct chunk *take_chunk(struct source *s, size_t cap)
-{
-    struct chunk *c = s->spare;
-
-    if (c && c->cap >= cap) {
-        s->spare = c->next;
-        s->spare_bytes -= c->cap;
-        cap = c->cap;
-    } else {
-        c = malloc(sizeof *c + cap);
-    }
-    if (c) *c = (struct chunk){.cap = cap};
-    return c;
-}
-
-/* A chunk is kept for later as long as all of them together are no more than may be held; the lock is
- * held. */
-static void give_chunk(struct source *s, struct chunk *c)
-{
-    if (c->cap != CHUNK_BYTES || s->held + s->spare_bytes + c->cap > s->bytes_max) {
-        free(c);
-        return;
-    }
-    c->next = s->spare;
-    s->spare = c;
-    s->spare_bytes += c->cap;
-}
-
-static void free_spare(struct source *s)
-{
-    while (s->spare) {
-        struct chunk *next_chunk = s->spare->next;
-        free(s->spare);
-        s->spare = next_chunk;
-    }
-    s->spare_bytes = 0;
-}
-
-/* Room for a message at the end of the row; the lock is held. */
-static struct chunk *make_room(struct source *s, size_t bytes)
-{
-    size_t cap = s->held < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : CHUNK_BYTES;
-    struct chunk *c = s->tail;
-
-    if (c && has_room(c, c->len, c->count, bytes)) return c;
-    bytes += LENGTH_BYTES;
-    c = take_chunk(s, cap > bytes ? cap : bytes);
-    if (!c) return NULL;
-    if (s->tail)
-        s->tail->next = c;
-    else
-        s->first = c;
-    s->tail = c;
-    return c;
-}
-
-/* What the caller had is free; the lock is held. */
-static void release_given(struct source *s)
-{
-    s->held -= s->given;
-    s->held_count -= s->given_count;
-    s->freed += s->given;
-    s->given = s->given_count = 0;
-    while (s->first && s->first != s->filling && s->first->read == s->first->count) {
-        struct chunk *c = s->first;
-        s->first = c->next;
-        if (!s->first) s->tail = NULL;
-        give_chunk(s, c);
-    }
-}
-
-/* Whether there is one that the caller did not have yet; the lock is held. */
-static bool has_messages(const struct source *s)
-{
-    const struct chunk *c = s->first;
-
-    while (c && c->read == c->count) c = c->next;
-    return c != NULL;
-}
-
-/* The next ones, up to max; the lock is held. */
-static uint32_t take_messages(struct source *s, struct weir__event *out, uint32_t max)
-{
-    uint32_t count = 0;
-
-    for (struct chunk *c = s->first; c && count < max; c = c->next)
-        for (; c->read < c->count && count < max; count++) {
-            uint32_t len = weir__load32(length_at(c, c->read++));
-            out[count].message = weir__bytes_of(c->at + c->read_len, len);
-            c->read_len += len;
-            s->given += LENGTH_BYTES + len;
-        }
-    s->given_count += count;
-    return count;
 }
 
 /* Where the next connection goes on; the lock is held. */
@@ -220,90 +96,86 @@ static void guess_size(struct source *s, size_t bytes)
         s->guess -= (s->guess - bytes) / 8;
 }
 
-/* Messages that the caller does not see yet. */
-static uint32_t count_filled(const struct source *s)
-{
-    return s->filling ? s->filled_count - s->filling->count : 0;
-}
-
-/* And their bytes. */
-static size_t size_filled(const struct source *s)
-{
-    return s->filling ? s->filled - s->filling->len + LENGTH_BYTES * (size_t)count_filled(s) : 0;
-}
-
-/* Shows the caller what the loop has filled in; the lock is held. */
-static void show_filled(struct source *s)
-{
-    if (!s->filling) return;
-    s->held += size_filled(s);
-    s->held_count += count_filled(s);
-    s->filling->len = s->filled;
-    s->filling->count = s->filled_count;
-    s->filling = NULL;
-}
-
 /* The first of a turn, and what does not fit into the chunk. */
 static bool begin_filling(struct source *s, size_t bytes)
 {
+    bool ok;
+
     weir__mutex_lock(&s->link.lock);
-    show_filled(s);
-    s->filling = make_room(s, bytes);
-    if (s->filling) {
-        s->filled = s->filling->len;
-        s->filled_count = s->filling->count;
-    }
+    ok = weir__wire_row_begin(&s->row, bytes);
     weir__mutex_unlock(&s->link.lock);
     weir__loop_defer(s->link.wire->loop, &s->link.wake);
-    return s->filling != NULL;
+    return ok;
 }
 
-static int keep(struct source *s, struct weir__bytes message)
+static int keep(struct source *s, struct weir__wire_item item)
 {
-    if (!s->filling || !has_room(s->filling, s->filled, s->filled_count, message.len))
-        if (!begin_filling(s, message.len)) return WEIR_ENOMEM;
-    memcpy(s->filling->at + s->filled, message.at, message.len);
-    weir__store32(length_at(s->filling, s->filled_count), (uint32_t)message.len);
-    s->filled += message.len;
-    s->filled_count++;
-    guess_size(s, LENGTH_BYTES + message.len);
+    if (!weir__wire_row_fits(&s->row, item.bytes.len) && !begin_filling(s, item.bytes.len))
+        return WEIR_ENOMEM;
+    weir__wire_row_put(&s->row, item);
+    guess_size(s, WEIR__WIRE_LENGTH_BYTES + item.bytes.len);
     return 0;
-}
-
-static struct weir__bytes last_of(struct chunk *c)
-{
-    uint32_t len = weir__load32(length_at(c, c->count - 1));
-
-    return weir__bytes_of(c->at + c->len - len, len);
 }
 
 /* What came is kept, and the next attach goes on behind it. */
 static void lost(struct weir__wire_link *l)
 {
     weir__mutex_lock(&l->lock);
-    show_filled(of_link(l));
+    weir__wire_row_show(&of_link(l)->row);
     weir__mutex_unlock(&l->lock);
+}
+
+/* A batch that comes broken is asked for again, as events: as a batch it might come so for ever. */
+static void refuse_batch(struct weir__wire_link *l, const struct weir_error *why)
+{
+    struct source *s = of_link(l);
+
+    weir__wire_log(l->wire, WEIR__WARN, "%s: %s", l->address, why->text);
+    lost(l);
+    if (s->desires)
+        weir__wire_link_again(l, WEIR__WIRE_RETRY_MS);
+    else
+        weir__wire_link_end(l, why);
+    s->desires = false;
+}
+
+/* Where the next connection goes on when a batch has come, or a message. */
+static void note_came(struct source *s, const struct weir__wire_item *item)
+{
+    struct weir__log_view view;
+
+    s->has_came = item->stored;
+    if (!item->stored) return;
+    weir__stored_view(item->bytes, &view);
+    s->came = view.sequence + view.count - 1;
 }
 
 static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery *d)
 {
+    struct weir__wire_item item = {d->payload, d->format == WEIR__STORED_FORMAT};
     struct weir_error why;
 
     if (!d->settled) weir__amqp_settle(l->end.link, d->id, d->id, WEIR__AMQP_ACCEPTED, NULL);
-    if (d->too_large)
-        weir__fail(&why, WEIR_ETOOBIG, "an event of %" PRIu64 " bytes cannot be received", d->size);
-    else if (keep(of_link(l), d->payload) != 0)
-        weir__fail(&why, WEIR_ENOMEM, "no memory for an event of %zu bytes", d->payload.len);
-    else
+    if (d->too_large) {
+        weir__fail(&why, WEIR_ETOOBIG, "a message of %" PRIu64 " bytes cannot be received",
+                   d->size);
+    } else if (item.stored && weir__stored_check(d->payload, &why) != 0) {
+        refuse_batch(l, &why);
         return;
+    } else if (keep(of_link(l), item) != 0) {
+        weir__fail(&why, WEIR_ENOMEM, "no memory for a message of %zu bytes", d->payload.len);
+    } else {
+        note_came(of_link(l), &item);
+        return;
+    }
     lost(l);
     weir__wire_link_end(l, &why); /* or it would be missing in silence */
 }
 
-/* How many messages there is room for beside so many bytes and messages. */
+/* How many deliveries there is room for beside so many bytes and deliveries. */
 static uint32_t count_fitting(const struct source *s, size_t held, uint32_t held_count)
 {
-    size_t room = s->bytes_max > held ? s->bytes_max - held : 0;
+    size_t room = s->row.bytes_max > held ? s->row.bytes_max - held : 0;
     size_t fits = room / (s->guess < GUESS_MIN ? GUESS_MIN : s->guess);
     uint32_t most = s->events_max > held_count ? s->events_max - held_count : 0;
 
@@ -321,7 +193,8 @@ static void pump(struct weir__wire_link *l)
     bool give;
 
     weir__mutex_lock(&l->lock);
-    fits = count_fitting(s, s->held + size_filled(s), s->held_count + count_filled(s));
+    fits = count_fitting(s, s->row.held + weir__wire_row_hidden_bytes(&s->row),
+                         s->row.held_count + weir__wire_row_hidden(&s->row));
     give = fits > 0 && credit <= fits / 2;
     s->low = (give ? fits : credit) <= count_fitting(s, 0, 0) / 2;
     s->freed = 0;
@@ -361,7 +234,7 @@ static void woken(struct weir__wire_link *l)
     bool tell;
 
     weir__mutex_lock(&l->lock);
-    show_filled(s);
+    weir__wire_row_show(&s->row);
     tell = s->asked;
     s->asked = false;
     weir__mutex_unlock(&l->lock);
@@ -398,6 +271,36 @@ static struct weir__amqp_value write_properties(const struct source *s, uint8_t 
     return weir__wire_written(&w);
 }
 
+/* Capabilities that the other side does not know it passes over. */
+static struct weir__amqp_value write_desires(const struct source *s, uint8_t *space, size_t room)
+{
+    struct weir__bytes names[2];
+    struct weir__amqp_writer w;
+    uint32_t count = 0;
+
+    if (s->metrics) names[count++] = weir__bytes_of(METRICS_CAPABILITY, strlen(METRICS_CAPABILITY));
+    if (s->desires)
+        names[count++] = weir__bytes_of(WEIR__STORED_CAPABILITY, strlen(WEIR__STORED_CAPABILITY));
+    if (count == 0) return (struct weir__amqp_value){0};
+    if (count == 1) return weir__amqp_bytes(WEIR__AMQP_SYMBOL, names[0].at, names[0].len);
+    weir__amqp_writer_init(&w, space, room);
+    weir__amqp_put_array(&w, WEIR__AMQP_SYMBOL, names, count);
+    return weir__wire_written(&w);
+}
+
+/* Behind the last event that came; the lock is held. */
+static void write_selector(struct source *s, char out[WEIR__WIRE_SELECTOR_BYTES])
+{
+    struct weir__wire_item newest;
+
+    if (!s->has_came && weir__wire_row_newest(&s->row, &newest)) remember(s, newest.bytes);
+    if (s->has_came) s->last = s->came;
+    memcpy(out, s->selector, sizeof s->selector);
+    if (s->has_last || s->has_came)
+        snprintf(out, WEIR__WIRE_SELECTOR_BYTES,
+                 "amqp.annotation.x-opt-sequence-number > '%" PRIu64 "'", s->last);
+}
+
 static void terms(struct weir__wire_link *l, struct weir__amqp_terms *t,
                   uint8_t space[WEIR__WIRE_TERMS_BYTES])
 {
@@ -406,19 +309,13 @@ static void terms(struct weir__wire_link *l, struct weir__amqp_terms *t,
     struct source *s = of_link(l);
 
     weir__mutex_lock(&l->lock);
-    if (s->tail && s->tail->read < s->tail->count) remember(s, last_of(s->tail));
-    memcpy(selector, s->selector, sizeof selector);
-    if (s->has_last)
-        snprintf(selector, sizeof selector, "amqp.annotation.x-opt-sequence-number > '%" PRIu64 "'",
-                 s->last);
+    write_selector(s, selector);
     weir__mutex_unlock(&l->lock);
     t->source = weir__wire_terminus(WEIR__AMQP_SOURCE, l->address,
                                     weir__wire_filter(selector, space, 256), space + 256, 768);
     t->target = weir__wire_terminus(WEIR__AMQP_TARGET, l->wire->container, none, space + 1024, 256);
     t->properties = write_properties(s, space + 1280, 512);
-    if (s->metrics)
-        t->desired_capabilities =
-            weir__amqp_bytes(WEIR__AMQP_SYMBOL, METRICS_CAPABILITY, strlen(METRICS_CAPABILITY));
+    t->desired_capabilities = write_desires(s, space + 1792, 256);
     t->snd_settle_mode = WEIR__AMQP_SEND_SETTLED; /* outcomes mean nothing to a stream */
 }
 
@@ -432,12 +329,7 @@ static void free_source(struct weir__wire_link *l)
 {
     struct source *s = of_link(l);
 
-    while (s->first) {
-        struct chunk *next_chunk = s->first->next;
-        free(s->first);
-        s->first = next_chunk;
-    }
-    free_spare(s);
+    weir__wire_row_fini(&s->row);
     weir__wire_link_fini(l);
     free(s);
 }
@@ -457,8 +349,8 @@ static const struct weir__wire_link_calls link_calls = {
 
 /* ---- callers ---- */
 
-/* Waits for messages; the lock is held. 0: there are some now. */
-static int wait_for_messages(struct source *s, int64_t deadline_ns, struct weir_error *err)
+/* Waits for deliveries; the lock is held. 0: there are some now. */
+static int wait_for_items(struct source *s, int64_t deadline_ns, struct weir_error *err)
 {
     bool in_time = true;
 
@@ -467,13 +359,13 @@ static int wait_for_messages(struct source *s, int64_t deadline_ns, struct weir_
             s->cancelled = false;
             return weir__fail(err, WEIR_ECANCELED, "cancelled");
         }
-        if (has_messages(s)) return 0;
+        if (weir__wire_row_look(&s->row)) return 0;
         if (s->link.why.code != 0) {
             if (err) *err = s->link.why;
             return s->link.why.code;
         }
         if (!in_time) {
-            free_spare(s);
+            weir__wire_row_rest(&s->row);
             s->asked = s->wake != NULL;
             return weir__fail(err, WEIR_ETIMEDOUT, "no event came in time");
         }
@@ -484,34 +376,109 @@ static int wait_for_messages(struct source *s, int64_t deadline_ns, struct weir_
     }
 }
 
+/* What the caller had is free; the lock is held. */
+static void release(struct source *s)
+{
+    s->freed += s->row.given;
+    weir__wire_row_release(&s->row);
+}
+
+/* The messages that come next, up to max, as long as there is no batch among them; the lock is
+ * held. */
+static uint32_t take_messages(struct source *s, struct weir__event *out, uint32_t max)
+{
+    struct weir__wire_item item;
+    uint32_t count = 0;
+
+    while (count < max && weir__wire_row_peek(&s->row, &item) && !item.stored) {
+        out[count++].message = item.bytes;
+        weir__wire_row_pass(&s->row, &item);
+    }
+    if (count > 0) remember(s, out[count - 1].message);
+    return count;
+}
+
+/* The next batch, unless a message comes first. */
+static bool begin_batch(struct source *s)
+{
+    struct weir__log_view view;
+    struct weir_error why;
+
+    while (weir__wire_row_peek(&s->row, &s->item) && s->item.stored) {
+        weir__stored_view(s->item.bytes, &view);
+        s->facts = weir__stored_facts(s->item.bytes);
+        s->walking = weir__batch_walk_start(&s->walk, &view, &why) == 0;
+        if (s->walking) return true;
+        weir__wire_log(s->link.wire, WEIR__ERROR, "%s: %s", s->link.address, why.text);
+        weir__wire_row_pass(&s->row, &s->item);
+    }
+    return false;
+}
+
+/* The events of the batches that come next, up to max; what cannot be walked is passed over. */
+static uint32_t walk_batches(struct source *s, struct weir__event *out, uint32_t max)
+{
+    struct weir_error why;
+    uint32_t count = 0;
+
+    while (count < max && (s->walking || begin_batch(s))) {
+        int rc = weir__batch_walk_next(&s->walk, &out[count], &why);
+        if (rc == 1) count++;
+        if (rc == 1 && s->walk.left > 0) continue;
+        if (rc < 0) weir__wire_log(s->link.wire, WEIR__ERROR, "%s: %s", s->link.address, why.text);
+        s->walking = false;
+        weir__wire_row_pass(&s->row, &s->item);
+    }
+    return count;
+}
+
+/* Messages are read under the lock, which they need for a moment; batches without. */
+static int take(struct source *s, struct weir__event *out, uint32_t max, int64_t deadline_ns,
+                uint32_t *out_count, struct weir_error *err)
+{
+    int rc;
+
+    weir__mutex_lock(&s->link.lock);
+    release(s);
+    s->asked = false;
+    rc = wait_for_items(s, deadline_ns, err);
+    if (rc == 0 && s->low && (s->freed > s->row.bytes_max / 4 || s->events_max > 0))
+        weir__wire_link_visit(&s->link);
+    *out_count = rc == 0 ? take_messages(s, out, max) : 0;
+    weir__mutex_unlock(&s->link.lock);
+    s->base.deliveries = *out_count > 0;
+    if (rc == 0 && *out_count == 0) *out_count = walk_batches(s, out, max);
+    return rc;
+}
+
 static int next(struct weir__source *b, struct weir__event *out, uint32_t max, int64_t deadline_ns,
                 uint32_t *out_count, uint64_t *out_missed, struct weir_error *err)
 {
-    struct source *s = of_base(b);
-    uint32_t count = 0;
     int rc;
 
     *out_missed = 0;
-    weir__mutex_lock(&s->link.lock);
-    release_given(s);
-    s->asked = false;
-    rc = wait_for_messages(s, deadline_ns, err);
-    if (rc == 0) {
-        count = take_messages(s, out, max);
-        remember(s, out[count - 1].message);
-        if (s->low && (s->freed > s->bytes_max / 4 || s->events_max > 0))
-            weir__wire_link_visit(&s->link);
-    }
-    weir__mutex_unlock(&s->link.lock);
-    *out_count = count;
+    do {
+        rc = take(of_base(b), out, max, deadline_ns, out_count, err);
+    } while (rc == 0 && *out_count == 0); /* all that was there could not be walked */
     return rc;
 }
 
 static void measure(struct weir__source *b, const struct weir__event *e,
                     struct weir_receiver_metrics *out)
 {
-    (void)b;
-    weir__wire_measure(e->message, out);
+    const struct source *s = of_base(b);
+
+    if (b->deliveries) {
+        weir__wire_measure(e->message, out);
+        return;
+    }
+    if (s->facts.known_ms == 0) return;
+    *out = (struct weir_receiver_metrics){
+        .last_sequence = (uint64_t)s->facts.last_sequence,
+        .last_offset = s->facts.last_offset < 0 ? 0 : (uint64_t)s->facts.last_offset,
+        .last_time_ms = s->facts.last_time_ms,
+        .retrieved_ms = s->facts.known_ms,
+    };
 }
 
 static void skip(struct weir__source *b, uint64_t *out_first, uint64_t *out_last)
@@ -571,9 +538,10 @@ int weir__wire_open_source(struct weir__backend *b, const char *hub, uint32_t pa
     s = calloc(1, sizeof *s);
     if (!s) return weir__fail(err, WEIR_ENOMEM, "no memory for a link");
     s->base = (struct weir__source){.ops = &source_ops, .deliveries = true};
-    s->bytes_max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT;
+    weir__wire_row_init(&s->row, o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT);
     s->events_max = o->events_max;
-    s->guess = GUESS_FIRST;
+    s->desires = o->events_max == 0; /* events are what it wants counted */
+    s->guess = s->desires ? GUESS_FIRST_STORED : GUESS_FIRST;
     s->metrics = o->metrics;
     s->exclusive = o->exclusive;
     s->epoch = o->epoch;

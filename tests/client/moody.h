@@ -59,6 +59,10 @@ struct moody {
     uint32_t next, last_count;         /* of the idempotent producer: as a hub knows them */
     uint32_t stored[MOODY_STORED_MAX]; /* sequence number of each batch, or 0 */
     unsigned count, connections, attaches;
+
+    /* A test's own: links that receive from us, as they are attached, and as they give credit. */
+    void (*attached)(struct moody *, const struct weir__amqp_event *);
+    void (*flowed)(struct moody *, struct weir__amqp_link *);
 };
 
 /* ---- writing ---- */
@@ -113,7 +117,8 @@ static inline void moody_on_attach(struct moody *m, const struct weir__amqp_even
         terms.properties = moody_mark(m, space, sizeof space);
         m->attaches++;
     }
-    if (ours == WEIR__AMQP_SENDER) m->replies = ev->link;
+    if (ours == WEIR__AMQP_SENDER && desk) m->replies = ev->link;
+    if (ours == WEIR__AMQP_SENDER && !desk && m->attached) m->attached(m, ev);
     weir__amqp_link_set_user(ev->link, desk ? NULL : m);
     if (weir__amqp_accept(ev->link, &terms, NULL) != 0) abort();
 }
@@ -241,6 +246,9 @@ static inline void moody_on_event(struct moody *m, const struct weir__amqp_event
     case WEIR__AMQP_EVENT_OPEN: weir__amqp_trust(m->engine); break;
     case WEIR__AMQP_EVENT_ATTACH:
         if (ev->incoming) moody_on_attach(m, ev);
+        break;
+    case WEIR__AMQP_EVENT_FLOW:
+        if (ev->link && weir__amqp_link_user(ev->link) && m->flowed) m->flowed(m, ev->link);
         break;
     case WEIR__AMQP_EVENT_TRANSFER:
         if (weir__amqp_link_user(ev->link))

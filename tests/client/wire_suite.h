@@ -107,6 +107,48 @@ static void read_ahead_is_limited(void **state)
     close_producer(p);
 }
 
+/* What was sent at once and lies together is given from the event on that was asked for. */
+static void a_start_in_the_middle_of_a_batch(void **state)
+{
+    static struct weir_event events[100];
+    struct weir_receiver_options o = {.size = sizeof o, .metrics = true};
+    struct weir_receiver_metrics metrics;
+    struct weir *w = *state;
+    struct weir_received got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    for (size_t i = 0; i < 100; i++) {
+        events[i].body = weir_text("one of a hundred");
+        events[i].partition_key = weir_text("key");
+    }
+    p = open_producer(w);
+    for (int i = 0; i < 2; i++)
+        assert_ok(weir_producer_send(p, events, 100, PATIENCE_MS, NULL, &err));
+    for (uint64_t first = 0; first < 200; first += 33) {
+        uint64_t next = first, offset = 0;
+        o.position = (struct weir_position){.from = WEIR_FROM_SEQUENCE, .value = (int64_t)first};
+        assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+        while (next < 200) {
+            assert_ok(weir_receiver_receive(r, 7, PATIENCE_MS, &got, &err));
+            assert_int_equal(got.missed, 0);
+            for (size_t i = 0; i < got.count; i++) {
+                assert_int_equal(got.events[i].sequence, next++);
+                assert_true(got.events[i].offset > offset);
+                assert_text(got.events[i].partition_key, "key");
+                offset = got.events[i].offset;
+            }
+            assert_ok(weir_receiver_metrics(r, &metrics, &err));
+            assert_int_equal(metrics.last_sequence, 199);
+            assert_true(metrics.retrieved_ms > 1700000000000);
+        }
+        assert_nothing(r);
+        weir_receiver_close(r);
+    }
+    close_producer(p);
+}
+
 static int run_suite(bool tls, bool websocket)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +159,7 @@ static int run_suite(bool tls, bool websocket)
         CONTRACT_TEST(hubs_are_described),
         CONTRACT_TEST(the_largest_batch_goes_through),
         CONTRACT_TEST(read_ahead_is_limited),
+        CONTRACT_TEST(a_start_in_the_middle_of_a_batch),
     };
 
     place.tls = tls;

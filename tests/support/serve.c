@@ -26,7 +26,7 @@ static void run(const struct serve *s, const char *dir, int out)
     if (!program || !*program) program = WEIR_PROGRAM;
     execl(program, program, "serve", "--json", "--data", dir, "--amqp", s->amqp, "--amqps",
           s->tls ? s->amqps : "off", "--authority", authority, "--http", s->http, "--https",
-          s->tls ? s->https : "off", (char *)NULL);
+          s->tls ? s->https : "off", s->events_only ? "--events-only" : (char *)NULL, (char *)NULL);
     perror(program);
     _exit(127);
 }

@@ -13,6 +13,7 @@ struct serve {
     pid_t pid; /* 0: it does not run */
     int out;
     bool tls;
+    bool events_only;               /* batches are not delivered as they are stored */
     char amqp[SERVE_ADDRESS_BYTES]; /* "127.0.0.1:PORT"; kept over a stop, and taken again */
     char amqps[SERVE_ADDRESS_BYTES];
     char http[SERVE_ADDRESS_BYTES]; /* and where AMQP is inside WebSockets */
