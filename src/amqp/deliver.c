@@ -77,6 +77,7 @@ uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
     if (l->role != WEIR__AMQP_SENDER || l->partial || !l->sent_attach ||
         e->stage != WEIR__AMQP_STAGE_LIVE || !s->remote_window || !weir__amqp_ring_room(&s->out))
         return 0;
+    if (l->limit && l->carried >= l->limit) return 0;
     return weir__amqp_pending(e) < e->waiting_max ? l->credit : 0;
 }
 
@@ -184,6 +185,7 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
     weir__amqp_ring_add(&s->out, settled || l->no_outcomes ? 0 : l->handle + 1);
     l->credit--;
     l->delivery_count++;
+    l->carried += bytes;
     if (__builtin_expect(bytes > frame_payload(l), 0)) {
         send_many(l, bytes, &(struct outgoing){o.id, format, settled});
         return o.id;

@@ -303,11 +303,17 @@ void weir__amqp_detach(struct weir__amqp_link *, const struct weir__amqp_error *
  * that was not answered. */
 int weir__amqp_flow(struct weir__amqp_link *, uint32_t credit, bool drain);
 
+/* Receiver: with the next flows, and until it is said otherwise, the sender begins no message when it
+ * has sent this many bytes of payload since the attach. The two must have agreed on that, by a
+ * capability. What is under way when the limit is lowered comes. */
+void weir__amqp_limit(struct weir__amqp_link *, uint64_t bytes);
+
 /* Sender: there is nothing more to send for a FLOW that had drain. Takes the credit away and says
  * so; nothing when nobody asked. */
 void weir__amqp_drained(struct weir__amqp_link *);
 
-/* How many deliveries may be begun now: credit, 0 when the session or the output is full. */
+/* How many deliveries may be begun now: credit, 0 when the session or the output is full, or when
+ * the receiver's limit is reached. */
 uint32_t weir__amqp_sendable(const struct weir__amqp_link *);
 
 /* A message goes out in two steps. The first gives room for a payload of at most `bytes` in the

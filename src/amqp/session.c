@@ -311,6 +311,7 @@ bool weir__amqp_on_end(struct weir__amqp *e, uint16_t channel, struct weir__amqp
 void weir__amqp_flow_write(struct weir__amqp_session *s, struct weir__amqp_link *l, bool drain)
 {
     uint32_t room = weir__amqp_ring_room(&s->in);
+    uint8_t space[WEIR__AMQP_LIMIT_BYTES];
     struct weir__amqp_composite c;
 
     s->incoming_window = room;
@@ -326,6 +327,7 @@ void weir__amqp_flow_write(struct weir__amqp_session *s, struct weir__amqp_link 
             c.flow.delivery_count = weir__amqp_unsigned(WEIR__AMQP_UINT, l->delivery_count);
         c.flow.link_credit = weir__amqp_unsigned(WEIR__AMQP_UINT, l->credit);
         c.flow.drain = weir__amqp_unsigned(WEIR__AMQP_BOOL, drain);
+        c.flow.properties = weir__amqp_limit_value(l, space);
     }
     c.flow.echo = weir__amqp_unsigned(WEIR__AMQP_BOOL, 0);
     weir__amqp_answer(s->e, s->channel, &c);

@@ -77,6 +77,8 @@ struct weir__amqp_link {
     uint32_t credit, delivery_count;
     uint32_t keep_credit; /* topped up to this many; 0: by the owner */
     uint64_t max_message; /* UINT64_MAX: any */
+    uint64_t limit;       /* bytes of payload that the receiver lets come; 0: it has not said */
+    uint64_t carried;     /* sender: bytes of payload so far */
 
     /* Receiver: the message of which some frames came. Sender: of which some frames went. */
     bool partial, partial_settled, partial_too_large;
@@ -199,6 +201,9 @@ bool weir__amqp_on_attach(struct weir__amqp *, uint16_t channel, struct weir__am
 bool weir__amqp_on_detach(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
 
 /* credit.c */
+#define WEIR__AMQP_LIMIT_BYTES 40 /* of a flow's properties */
+struct weir__amqp_value weir__amqp_limit_value(const struct weir__amqp_link *,
+                                               uint8_t space[WEIR__AMQP_LIMIT_BYTES]);
 bool weir__amqp_link_on_flow(struct weir__amqp_link *, struct weir__amqp_event *);
 
 /* receive.c */

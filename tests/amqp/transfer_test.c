@@ -230,6 +230,35 @@ static void drain_uses_up_the_credit(void **state)
     pair_fini(&p);
 }
 
+/* Counted from the attach: a message is begun below the limit, and may end above it. */
+static void bytes_may_be_limited(void **state)
+{
+    struct manners m = {0};
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_RECEIVER};
+    struct ends ends = join(&plain, &plain, &m, &t);
+
+    (void)state;
+    weir__amqp_limit(ends.client, 10);
+    assert_int_equal(weir__amqp_flow(ends.client, 5, false), 0);
+    settle_down(&p);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir__amqp_sendable(ends.server), 5 - i);
+        assert_int_equal(weir__amqp_send(ends.server, text("eight by"), 0, true, NULL), 0);
+    }
+    assert_int_equal(weir__amqp_sendable(ends.server), 0);
+    assert_int_equal(weir__amqp_send(ends.server, text("no"), 0, true, NULL), WEIR_EBUSY);
+    weir__amqp_limit(ends.client, 16); /* as much as was sent */
+    settle_down(&p);
+    assert_int_equal(weir__amqp_flow(ends.client, 3, false), 0);
+    settle_down(&p);
+    assert_int_equal(weir__amqp_sendable(ends.server), 0);
+    weir__amqp_limit(ends.client, 17);
+    assert_int_equal(weir__amqp_flow(ends.client, 3, false), 0);
+    settle_down(&p);
+    assert_int_equal(weir__amqp_sendable(ends.server), 3);
+    pair_fini(&p);
+}
+
 static struct peer peer;
 
 static void echo_is_answered(void **state)
@@ -569,6 +598,7 @@ int main(void)
         cmocka_unit_test(no_memory_is_told_not_punished),
         cmocka_unit_test(credit_is_kept_topped_up),
         cmocka_unit_test(drain_uses_up_the_credit),
+        cmocka_unit_test(bytes_may_be_limited),
         cmocka_unit_test(echo_is_answered),
         cmocka_unit_test(aborted_messages_are_forgotten),
         cmocka_unit_test(all_forms_of_a_transfer_are_one),
