@@ -11,7 +11,9 @@
  *   wire_sender.c     batches out: callers' threads
  *   wire_flight.c     batches out: the loop
  *   wire_stamp.c      what a batch is on the wire
- *   wire_source.c     events in
+ *   wire_source.c     events in: callers' threads
+ *   wire_arrival.c    events in: the loop
+ *   wire_row.c        what has come and was not read yet
  *   wire_position.c   from where
  *   wire_error.c      what the other side's conditions mean
  *

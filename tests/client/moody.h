@@ -60,7 +60,9 @@ struct moody {
     uint32_t stored[MOODY_STORED_MAX]; /* sequence number of each batch, or 0 */
     unsigned count, connections, attaches;
 
-    /* A test's own: links that receive from us, as they are attached, and as they give credit. */
+    /* A test's own: links that receive from us, as they are attached, and as they give credit; and a
+     * capability that they are offered, or NULL. */
+    const char *offers;
     void (*attached)(struct moody *, const struct weir__amqp_event *);
     void (*flowed)(struct moody *, struct weir__amqp_link *);
 };
@@ -120,6 +122,9 @@ static inline void moody_on_attach(struct moody *m, const struct weir__amqp_even
     if (ours == WEIR__AMQP_SENDER && desk) m->replies = ev->link;
     if (ours == WEIR__AMQP_SENDER && !desk && m->attached) m->attached(m, ev);
     weir__amqp_link_set_user(ev->link, desk ? NULL : m);
+    if (m->offers && !desk)
+        terms.offered_capabilities =
+            weir__amqp_bytes(WEIR__AMQP_SYMBOL, m->offers, strlen(m->offers));
     if (weir__amqp_accept(ev->link, &terms, NULL) != 0) abort();
 }
 

@@ -12,6 +12,7 @@
 #define EVENTS 3u /* of a batch */
 #define DELIVERIES_MAX 8
 #define PAYLOAD_BYTES 512
+#define FLOOD_EVENT_MAX ((size_t)100 << 10)
 #define HANG_S 60
 #define SELECTOR "apache.org:selector-filter:string"
 
@@ -22,6 +23,9 @@ struct delivery {
 };
 
 static struct moody moody;
+static atomic_uint_fast64_t sent_bytes; /* of the flood */
+static size_t flood_event;              /* bytes of an event in it */
+static unsigned flood_len;
 static struct delivery script[DELIVERIES_MAX];
 static unsigned script_len, said;
 static unsigned desired;     /* attaches that wanted batches */
@@ -66,6 +70,7 @@ static int start(void **state)
     alarm(HANG_S);
     script_len = said = desired = 0;
     atomic_store(&attaches, 0);
+    atomic_store(&sent_bytes, 0);
     memset(&moody, 0, sizeof moody);
     moody.attached = note_attach;
     moody.flowed = send_script;
@@ -74,10 +79,10 @@ static int start(void **state)
 
 /* ---- what it says ---- */
 
-static struct delivery *say_batch(uint64_t sequence)
+/* A batch of EVENTS that are all this; returns its length. */
+static size_t write_batch(uint8_t *to, uint64_t sequence, struct weir__bytes body)
 {
-    struct delivery *d = &script[script_len++];
-    struct weir__amqp_content content = {.data = weir__bytes_of("stored", 6)};
+    struct weir__amqp_content content = {.data = body};
     struct weir__batch_writer w;
     struct weir__batch b;
     struct weir__log_view view = {.sequence = sequence, .offset = 4096 + sequence, .time_ms = 77};
@@ -91,12 +96,41 @@ static struct delivery *say_batch(uint64_t sequence)
     view.count = b.count;
     view.body = b.body[0];
     view.body_crc = weir__crc32c(0, view.body.at, view.body.len);
-    head = weir__stored_head(d->at, &view, NULL);
-    memcpy(d->at + head, view.body.at, view.body.len);
-    d->len = head + view.body.len;
-    d->format = WEIR__STORED_FORMAT;
+    head = weir__stored_head(to, &view, NULL);
+    memcpy(to + head, view.body.at, view.body.len);
     weir__batch_writer_fini(&w);
+    return head + view.body.len;
+}
+
+static struct delivery *say_batch(uint64_t sequence)
+{
+    struct delivery *d = &script[script_len++];
+
+    d->len = write_batch(d->at, sequence, weir__bytes_of("stored", 6));
+    d->format = WEIR__STORED_FORMAT;
     return d;
+}
+
+static uint8_t flood[EVENTS * FLOOD_EVENT_MAX + PAYLOAD_BYTES];
+
+static size_t write_flood(uint64_t sequence)
+{
+    static uint8_t body[FLOOD_EVENT_MAX];
+
+    return write_batch(flood, sequence, weir__bytes_of(body, flood_event));
+}
+
+/* As many batches as the client lets come, up to flood_len. */
+static void send_flood(struct moody *m, struct weir__amqp_link *l)
+{
+    (void)m;
+    while (said < flood_len && weir__amqp_sendable(l) > 0) {
+        size_t len = write_flood((uint64_t)said * EVENTS);
+        if (weir__amqp_send(l, weir__bytes_of(flood, len), WEIR__STORED_FORMAT, true, NULL) != 0)
+            return;
+        said++;
+        atomic_fetch_add(&sent_bytes, len);
+    }
 }
 
 static void say_message(uint64_t sequence)
@@ -291,6 +325,43 @@ static void a_body_that_cannot_be_walked_is_passed_over(void **state)
     close_moody(w, r);
 }
 
+/* However large batches are, and however they change, no more of them is under way or in memory than
+ * bytes_max, one batch, and what the caller has. And they never stop coming. */
+static void check_flood(size_t event, size_t bytes_max, unsigned batches)
+{
+    const struct weir_receiver_options o = {.size = sizeof o, .bytes_max = bytes_max};
+    uint64_t batch, next = 0;
+    struct weir_received got;
+    struct weir_receiver *r;
+    struct weir *w;
+
+    start(NULL);
+    moody.offers = WEIR__STORED_CAPABILITY;
+    moody.flowed = send_flood;
+    flood_event = event;
+    flood_len = batches;
+    batch = write_flood(0);
+    w = open_moody();
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    while (next < (uint64_t)batches * EVENTS) {
+        assert_true(atomic_load(&sent_bytes) <= next / EVENTS * batch + bytes_max + batch);
+        assert_ok(weir_receiver_receive(r, 100, PATIENCE_MS, &got, &err));
+        assert_int_equal(got.missed, 0);
+        next += got.count;
+        assert_int_equal(got.events[got.count - 1].sequence, next - 1);
+    }
+    close_moody(w, r);
+}
+
+static void memory_is_limited_in_bytes(void **state)
+{
+    (void)state;
+    check_flood(1, 4096, 5000);
+    check_flood(1000, 65536, 1000);
+    check_flood(FLOOD_EVENT_MAX, 4096, 30);
+    check_flood(FLOOD_EVENT_MAX, (size_t)1 << 20, 30);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
 int main(void)
@@ -300,6 +371,7 @@ int main(void)
         TEST(a_broken_batch_is_asked_for_again_as_events),
         TEST(a_broken_batch_that_was_not_desired_ends_it),
         TEST(a_body_that_cannot_be_walked_is_passed_over),
+        TEST(memory_is_limited_in_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
