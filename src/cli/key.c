@@ -8,7 +8,7 @@
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/home.h"
-#include "server/order.h"
+#include "hub/right.h"
 
 #define RIGHTS_TEXT_BYTES 32
 
@@ -24,7 +24,7 @@ static bool parse_rights(const char *text, unsigned *out)
     *out = 0;
     for (;;) {
         size_t len = strcspn(text, ",");
-        const struct weir__order_right *r = weir__order_rights;
+        const struct weir__right_name *r = weir__right_names;
         while (r->name && (strlen(r->name) != len || memcmp(r->name, text, len) != 0)) r++;
         if (!r->name) return false;
         *out |= r->right;
@@ -38,7 +38,7 @@ static const char *format_rights(unsigned given, char between, char out[RIGHTS_T
     size_t len = 0;
 
     out[0] = '\0';
-    for (const struct weir__order_right *r = weir__order_rights; r->name; r++) {
+    for (const struct weir__right_name *r = weir__right_names; r->name; r++) {
         if (!(given & r->right)) continue;
         if (len) out[len++] = between;
         len += (size_t)snprintf(out + len, RIGHTS_TEXT_BYTES - len, "%s", r->name);

@@ -1,14 +1,14 @@
 #include <stdio.h>
 
 #include "cli/remote_state.h"
-#include "server/order.h"
+#include "hub/right.h"
 
 static int take_right(void *out, const char *text, struct weir_error *err)
 {
     struct weir_rule *rule = out;
 
     (void)err; /* rights that are not known here give nothing here */
-    for (const struct weir__order_right *right = weir__order_rights; right->name; right++)
+    for (const struct weir__right_name *right = weir__right_names; right->name; right++)
         if (strcmp(text, right->name) == 0) rule->rights |= right->right;
     return 0;
 }
@@ -68,7 +68,7 @@ int weir__remote_rule_create(struct weir__remote *r, const char *hub, const stru
     struct weir__question q = {.method = "PUT", .only_new = true, .body = body};
     size_t len = strlen(body), first = len;
 
-    for (const struct weir__order_right *right = weir__order_rights; right->name; right++)
+    for (const struct weir__right_name *right = weir__right_names; right->name; right++)
         if (rule->rights & right->right)
             len += (size_t)snprintf(body + len, sizeof body - len, "%s\"%s\"",
                                     len > first ? "," : "", right->name);

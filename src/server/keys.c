@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "http/target.h"
+#include "hub/right.h"
 #include "server/order.h"
 #include "server/web.h"
 
@@ -42,7 +43,7 @@ static void write_rights(struct weir__answer *a, unsigned rights)
     const char *between = "";
 
     weir__answer_add(a, ",\"rights\":[");
-    for (const struct weir__order_right *r = weir__order_rights; r->name; r++) {
+    for (const struct weir__right_name *r = weir__right_names; r->name; r++) {
         if (!(rights & r->right)) continue;
         weir__answer_add(a, "%s\"%s\"", between, r->name);
         between = ",";
@@ -160,7 +161,7 @@ static const char *say_rights(unsigned rights, char out[RIGHTS_BYTES])
     size_t len = 0;
 
     *out = '\0';
-    for (const struct weir__order_right *r = weir__order_rights; r->name; r++)
+    for (const struct weir__right_name *r = weir__right_names; r->name; r++)
         if (rights & r->right)
             len +=
                 (size_t)snprintf(out + len, RIGHTS_BYTES - len, "%s%s", len ? ", " : "", r->name);

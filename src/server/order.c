@@ -4,13 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-
-const struct weir__order_right weir__order_rights[] = {
-    {"send", WEIR__RIGHT_SEND},
-    {"listen", WEIR__RIGHT_LISTEN},
-    {"manage", WEIR__RIGHT_MANAGE},
-    {NULL, 0},
-};
+#include "hub/right.h"
 
 /* Takes one value: the number or text that was read, or each item of an array. */
 typedef int (*take_fn)(struct weir__order *, const char *text, struct weir_error *);
@@ -71,7 +65,7 @@ static int take_adopt(struct weir__order *o, const char *text, struct weir_error
 
 static int take_right(struct weir__order *o, const char *text, struct weir_error *err)
 {
-    for (const struct weir__order_right *r = weir__order_rights; r->name; r++) {
+    for (const struct weir__right_name *r = weir__right_names; r->name; r++) {
         if (strcmp(text, r->name) != 0) continue;
         o->rights |= r->right;
         return 0;

@@ -41,11 +41,4 @@ int weir__order_read(struct weir__order *, struct weir__bytes body, unsigned kno
                      struct weir_error *);
 void weir__order_fini(struct weir__order *);
 
-/* The rights, in the order and the words of JSON: "send", ... NULL behind the last. */
-struct weir__order_right {
-    const char *name;
-    unsigned right;
-};
-extern const struct weir__order_right weir__order_rights[];
-
 #endif
