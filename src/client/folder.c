@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000) /* the log's, for what 0 means */
-
 static struct weir__namespace *namespace_of(struct weir__backend *b)
 {
     return ((struct weir__folder *)b)->namespace;
@@ -17,7 +15,7 @@ void weir__folder_hub_info(const struct weir__catalog_hub *hub, struct weir_hub_
         .partitions = hub->partitions,
         .groups = hub->group_count,
         .created_ms = hub->created_ms,
-        .retain_ms = hub->retain_ms ? hub->retain_ms : RETAIN_MS_DEFAULT,
+        .retain_ms = weir__catalog_retain_ms(hub->retain_ms),
         .retain_bytes = hub->retain_bytes,
     };
     _Static_assert(sizeof out->name >= sizeof hub->name, "a hub's name fits");

@@ -133,4 +133,13 @@ int weir__catalog_save(struct weir__catalog_store *, const struct weir__catalog 
 int weir__catalog_heal(struct weir__catalog_store *, const struct weir__catalog *,
                        struct weir_error *);
 
+#define WEIR__CATALOG_RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000) /* the log's, for 0 */
+
+/* What a hub's retain_ms means: never 0, and -1 for ever. */
+static inline int64_t weir__catalog_retain_ms(int64_t retain_ms)
+{
+    if (retain_ms == 0) return WEIR__CATALOG_RETAIN_MS_DEFAULT;
+    return retain_ms < 0 ? -1 : retain_ms;
+}
+
 #endif

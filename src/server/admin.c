@@ -10,8 +10,7 @@
  *
  *   HUB = {"name":"homes","partitions":4,"created_ms":1700000000000,"retain_ms":604800000,
  *          "retain_bytes":0,"groups":["$Default"]}
- *   KEPT = "stored_bytes":0,"disk_bytes":0,"disk_bytes_max":0,"begin_time_ms":0,
- *          "next_expiry_bytes":0,"next_expiry_ms":-1      see struct weir_hub_stats
+ *   KEPT = "stored_bytes":0,"disk_bytes":0,...      all of struct weir_hub_stats
  *
  * retain_ms is negative for ever, retain_bytes 0 for no limit. PUT makes what is not there (201)
  * and agrees with what is the same (200; groups are added); what is given and differs is 409. With
@@ -24,14 +23,8 @@
 #include "server/web.h"
 
 #define PARTITIONS_DEFAULT 4
-#define RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
 
 /* ---- looking ---- */
-
-static int64_t retention_of(int64_t retain_ms)
-{
-    return retain_ms == 0 ? RETAIN_MS_DEFAULT : retain_ms < 0 ? -1 : retain_ms;
-}
 
 static void write_groups(struct weir__answer *a, const struct weir__catalog_hub *hub)
 {
@@ -54,7 +47,7 @@ static int begin_hub(const struct weir__catalog_hub *hub, void *user)
     weir__answer_add(a,
                      ",\"partitions\":%" PRIu32 ",\"created_ms\":%" PRId64 ",\"retain_ms\":%" PRId64
                      ",\"retain_bytes\":%" PRIu64 ",",
-                     hub->partitions, hub->created_ms, retention_of(hub->retain_ms),
+                     hub->partitions, hub->created_ms, weir__catalog_retain_ms(hub->retain_ms),
                      hub->retain_bytes);
     write_groups(a, hub);
     return 0;
@@ -103,6 +96,24 @@ bool weir__admin_list_hubs(struct weir__visit *v)
     return true;
 }
 
+static void write_counters(struct weir__answer *a, const struct weir__hub_stats *s)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"segments", s->log.segments},     {"batches_in", s->log.batches},
+        {"events_in", s->log.events},      {"bytes_in", s->log.bytes},
+        {"batches_refused", s->refused},   {"events_out", s->delivered_events},
+        {"bytes_out", s->delivered_bytes}, {"syncs", s->log.syncs},
+        {"receivers", s->receivers},       {"damaged_ranges", s->log.damaged_ranges},
+        {"producers", s->log.producers},   {"producers_forgotten", s->log.producers_forgotten},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        weir__answer_add(a, ",\"%s\":%" PRIu64, rows[i].name, rows[i].value);
+}
+
 /* What a hub keeps; nothing of one that cannot be opened. */
 static void write_kept(struct weir__answer *a, struct weir__namespace *ns, const char *name)
 {
@@ -119,6 +130,7 @@ static void write_kept(struct weir__answer *a, struct weir__namespace *ns, const
                      s.log.stored_bytes, s.log.disk_bytes ? s.log.disk_bytes : s.log.log_bytes,
                      s.log.disk_bytes_max, s.log.begin_time_ms, s.log.next_expiry_bytes,
                      s.log.next_expiry_ms);
+    write_counters(a, &s);
 }
 
 bool weir__admin_show_hub(struct weir__visit *v)
@@ -182,8 +194,9 @@ static int agree(const struct weir__catalog_hub *hub, void *user)
     if (o->given & WEIR__ORDER_PARTITIONS && o->partitions != hub->partitions)
         return differ(a, "partitions", hub->partitions, o->partitions);
     if (o->given & WEIR__ORDER_RETAIN_MS &&
-        retention_of(o->retain_ms) != retention_of(hub->retain_ms))
-        return differ(a, "retain_ms", retention_of(hub->retain_ms), retention_of(o->retain_ms));
+        weir__catalog_retain_ms(o->retain_ms) != weir__catalog_retain_ms(hub->retain_ms))
+        return differ(a, "retain_ms", weir__catalog_retain_ms(hub->retain_ms),
+                      weir__catalog_retain_ms(o->retain_ms));
     if (o->given & WEIR__ORDER_RETAIN_BYTES && (uint64_t)o->retain_bytes != hub->retain_bytes)
         return differ(a, "retain_bytes", (int64_t)hub->retain_bytes, o->retain_bytes);
     return 0;
@@ -333,7 +346,8 @@ bool weir__admin_put_group(struct weir__visit *v)
     struct weir_error err;
     int rc = weir__namespace_group_add(v->server->ns, v->star[0], v->star[1], &err);
 
-    return rc == 0 || rc == WEIR_EEXIST ? answer_group(v, rc == 0 ? 201 : 200) : fail(v, &err);
+    if (rc == WEIR_EEXIST && !weir__visit_only_new(v)) return answer_group(v, 200);
+    return rc == 0 ? answer_group(v, 201) : fail(v, &err);
 }
 
 bool weir__admin_delete_group(struct weir__visit *v)

@@ -71,15 +71,12 @@ static bool is_ours(const struct weir__visit *v)
     return path.len >= sizeof root - 1 && memcmp(path.at, root, sizeof root - 1) == 0;
 }
 
-void weir__answer_error(struct weir__visit *v, unsigned status, const char *fmt, ...)
+/* name is that of our own error, for our own client; NULL: the status says it. */
+static void write_error(struct weir__visit *v, unsigned status, const char *name,
+                        const char *detail)
 {
     struct weir__answer *a = &v->answer;
-    char detail[DETAIL_BYTES];
-    va_list args;
 
-    va_start(args, fmt);
-    vsnprintf(detail, sizeof detail, fmt, args);
-    va_end(args);
     weir__buf_clear(&a->body);
     a->status = status;
     a->incomplete = false;
@@ -88,12 +85,24 @@ void weir__answer_error(struct weir__visit *v, unsigned status, const char *fmt,
     if (is_ours(v)) {
         weir__answer_add(a, "{\"code\":%u,\"detail\":", status);
         weir__answer_quote(a, detail);
+        if (name) weir__answer_add(a, ",\"error\":\"%s\"", name);
         weir__answer_add(a, "}\n");
     } else {
         weir__answer_add(a, "<Error><Code>%u</Code><Detail>", status);
         add_xml(a, detail);
         weir__answer_add(a, "</Detail></Error>");
     }
+}
+
+void weir__answer_error(struct weir__visit *v, unsigned status, const char *fmt, ...)
+{
+    char detail[DETAIL_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(detail, sizeof detail, fmt, args);
+    va_end(args);
+    write_error(v, status, NULL, detail);
 }
 
 /* Where HTTP says it otherwise than errors.c, which has the statuses of $management. */
@@ -112,13 +121,15 @@ void weir__answer_failure(struct weir__visit *v, const struct weir_error *why)
     struct weir__refusal r = {.why = *why};
     unsigned status = status_of(v, why->code);
     struct weir__amqp_error said = weir__errors_say(&r);
+    char detail[DETAIL_BYTES];
 
     if (status >= 500)
         weir__log_line(&v->server->logger, WEIR__WARN, "http", "%s: %s",
                        weir__http_method_name(v->request->method), why->text);
     if (status == 403 || status == 409 || status == 412)
-        weir__answer_error(v, status, "%s", why->text);
+        snprintf(detail, sizeof detail, "%s", why->text);
     else
-        weir__answer_error(v, status, "%.*s", (int)said.description.len,
-                           (const char *)said.description.at);
+        snprintf(detail, sizeof detail, "%.*s", (int)said.description.len,
+                 (const char *)said.description.at);
+    write_error(v, status, weir_error_name(why->code), detail);
 }

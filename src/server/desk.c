@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "amqp/dialect.h"
+#include "server/server.h"
 #include "server/state.h"
 
 #define REQUEST_BYTES_MAX ((size_t)64 << 10)
@@ -17,6 +18,10 @@
 #define TARGET_BYTES_MAX 256 /* a longer one is not kept */
 #define STATUS_ACCEPTED 202
 #define STATUS_OK 200
+
+/* A client that is administered by HTTP asks where that is: client/wire_admin.h. */
+#define CAPABILITY "weir:administration"
+#define TOLD_BYTES 128
 
 struct reply {
     struct reply *next;
@@ -329,6 +334,39 @@ static bool is_second(const struct weir__connection *c, bool role)
     return false;
 }
 
+static uint16_t port_of(const char *address)
+{
+    const char *colon = address ? strrchr(address, ':') : NULL;
+
+    return colon ? (uint16_t)strtoul(colon + 1, NULL, 10) : 0;
+}
+
+static void put_port(struct weir__amqp_writer *w, const char *name, const char *address)
+{
+    put_text(w, WEIR__AMQP_SYMBOL, name);
+    weir__amqp_put(w, weir__amqp_unsigned(WEIR__AMQP_USHORT, port_of(address)));
+}
+
+/* The ports of HTTP, 0 for none. Strangers may know them: mistake.c tells them, too. */
+static struct weir__amqp_value write_told(const struct weir__server *s, uint8_t to[TOLD_BYTES])
+{
+    struct weir__amqp_value out = {0};
+    struct weir__amqp_cursor at;
+    struct weir__amqp_writer w;
+    struct weir__bytes bytes;
+    size_t mark;
+
+    weir__amqp_writer_init(&w, to, TOLD_BYTES);
+    mark = weir__amqp_put_open(&w);
+    put_port(&w, "weir:http", weir__server_http(s));
+    put_port(&w, "weir:https", weir__server_https(s));
+    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 4);
+    if (weir__amqp_writer_finish(&w, &bytes, NULL) != 0) return out;
+    at = weir__amqp_cursor_of(bytes);
+    weir__amqp_read(&at, &out);
+    return out;
+}
+
 int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *ev,
                      const struct weir__address *a, struct weir__refusal *r)
 {
@@ -336,6 +374,7 @@ int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *
                                      .credit = REQUEST_CREDIT,
                                      .no_outcomes = true};
     struct weir__bytes target = read_target(ev);
+    uint8_t told[TOLD_BYTES];
     struct desk *d;
     int rc;
 
@@ -354,6 +393,8 @@ int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *
     d->duty.connection = c;
     d->kind = a->kind;
     d->last = &d->first;
+    if (a->kind == WEIR__ADDRESS_CBS && weir__duty_desires(ev, CAPABILITY))
+        terms.properties = write_told(c->server, told);
     rc = weir__amqp_accept(ev->link, &terms, &r->why);
     if (rc == 0)
         weir__duty_start(&d->duty, c, ev->link, &calls);

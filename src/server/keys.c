@@ -8,7 +8,8 @@
  *
  * PUT makes a rule (201) or agrees with one that has the same rights and, if they are given, the
  * same keys (200); others are 409. With "If-None-Match: *" it only makes one: 412. POST
- * ?rotate=primary or ?rotate=secondary makes a new key; the old one is void at once. POST
+ * ?rotate=primary or ?rotate=secondary makes a new key, or takes the one of that name from the
+ * body; the old one is void at once. POST
  * ?rotate=next makes the first key the second, so that whoever uses it goes on, and a new first
  * one. The last rule of the namespace with Manage cannot be deleted: nobody could make another
  * one. */
@@ -232,10 +233,22 @@ static bool is_word(struct weir__bytes b, const char *word)
     return b.len == strlen(word) && memcmp(b.at, word, b.len) == 0;
 }
 
+/* The key of the body, if there is one, or a random one. */
+static int rotate_one(struct weir__visit *v, enum weir__access_which which, struct weir_error *err)
+{
+    unsigned known = which == WEIR__KEY_PRIMARY ? WEIR__ORDER_PRIMARY : WEIR__ORDER_SECONDARY;
+    struct weir__order order;
+    int rc = weir__order_read(&order, weir__buf_bytes(&v->body), known, err);
+
+    if (rc == 0)
+        rc = weir__namespace_rule_rotate(v->server->ns, weir__visit_hub(v), rule_name(v), which,
+                                         order.given ? order.key[which] : NULL, err);
+    weir__order_fini(&order);
+    return rc;
+}
+
 bool weir__keys_rotate(struct weir__visit *v)
 {
-    struct weir__namespace *ns = v->server->ns;
-    const char *hub = weir__visit_hub(v);
     struct weir__bytes word = {0};
     struct weir_error err;
     bool asked = weir__http_find_query(v->request->query, "rotate", &word);
@@ -244,9 +257,9 @@ bool weir__keys_rotate(struct weir__visit *v)
     if (asked && is_word(word, "next")) {
         rc = rotate_next(v, &err);
     } else if (asked && is_word(word, "secondary")) {
-        rc = weir__namespace_rule_rotate(ns, hub, rule_name(v), WEIR__KEY_SECONDARY, NULL, &err);
+        rc = rotate_one(v, WEIR__KEY_SECONDARY, &err);
     } else if (asked && (word.len == 0 || is_word(word, "primary"))) {
-        rc = weir__namespace_rule_rotate(ns, hub, rule_name(v), WEIR__KEY_PRIMARY, NULL, &err);
+        rc = rotate_one(v, WEIR__KEY_PRIMARY, &err);
     } else {
         weir__answer_error(v, 400,
                            "POST here is ?rotate=primary, ?rotate=secondary or ?rotate=next.");
@@ -255,13 +268,14 @@ bool weir__keys_rotate(struct weir__visit *v)
     return rc == 0 ? show(v, 200, true) : fail(v, &err);
 }
 
-/* Changes by HTTP come one after the other, all on the worker. */
-static int keep_a_manager(struct weir__visit *v, struct weir_error *err)
+/* Changes by HTTP come one after the other, all on the worker. *out: it is the last one. */
+static int is_last_manager(struct weir__visit *v, bool *out, struct weir_error *err)
 {
     bool others = false, last = false;
     struct rules rules;
     int rc;
 
+    *out = false;
     if (weir__visit_hub(v)) return 0;
     rc = load_rules(v, &rules, err);
     for (uint32_t i = 0; rc == 0 && i < rules.count; i++) {
@@ -270,18 +284,24 @@ static int keep_a_manager(struct weir__visit *v, struct weir_error *err)
         others |= manages && !this;
         last |= manages && this;
     }
-    if (rc != 0 || others || !last) return rc;
-    return weir__fail(err, WEIR_EEXIST,
-                      "access rule '%s' is the last of the namespace with Manage: make another one "
-                      "first",
-                      rule_name(v));
+    *out = rc == 0 && last && !others;
+    return rc;
 }
 
 bool weir__keys_delete(struct weir__visit *v)
 {
     struct weir_error err;
-    int rc = keep_a_manager(v, &err);
+    bool last;
+    int rc = is_last_manager(v, &last, &err);
 
+    if (rc == 0 && last) {
+        weir__answer_error(
+            v, 409,
+            "access rule '%s' is the last of the namespace with Manage: make another "
+            "one first",
+            rule_name(v));
+        return true;
+    }
     if (rc == 0)
         rc = weir__namespace_rule_remove(v->server->ns, weir__visit_hub(v), rule_name(v), &err);
     if (rc != 0) return fail(v, &err);

@@ -46,20 +46,41 @@ static int put_ids(struct weir__amqp_writer *w, uint32_t count, struct weir_erro
     return 0;
 }
 
-static int put_hub(struct weir__amqp_writer *w, struct weir__hub *hub, struct weir__bytes partition,
-                   struct weir__refusal *r)
+struct details {
+    struct weir__amqp_writer *to;
+    bool put;
+};
+
+static int put_details(const struct weir__catalog_hub *hub, void *user)
 {
+    struct details *d = user;
+    int64_t retain_ms = weir__catalog_retain_ms(hub->retain_ms);
+
+    put_number(d->to, "weir:group_count", WEIR__AMQP_INT, hub->group_count);
+    put_number(d->to, "weir:retain_ms", WEIR__AMQP_LONG, retain_ms);
+    put_number(d->to, "weir:retain_bytes", WEIR__AMQP_LONG, (int64_t)hub->retain_bytes);
+    d->put = true;
+    return 0;
+}
+
+static int put_hub(struct weir__amqp_writer *w, struct weir__hub *hub,
+                   const struct weir__request *request, struct weir__refusal *r)
+{
+    bool wanted = weir__request_text(request, "weir:details").len > 0;
+    struct details details = {.to = w};
     size_t mark = weir__amqp_put_open(w);
     int rc;
 
-    (void)partition;
     put_text(w, "name", weir__hub_name(hub));
     put_text(w, "type", WEIR__EH_TYPE_HUB);
     put_number(w, "created_at", WEIR__AMQP_TIMESTAMP, weir__hub_created_ms(hub));
     put_number(w, "partition_count", WEIR__AMQP_INT, weir__hub_partitions(hub));
     rc = put_ids(w, weir__hub_partitions(hub), &r->why);
     put_number(w, "georeplication_factor", WEIR__AMQP_INT, 1);
-    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, 12);
+    if (rc == 0 && wanted) /* our own client asks for more than Azure tells */
+        rc = weir__namespace_hub_show(request->connection->server->ns, weir__hub_name(hub),
+                                      put_details, &details, &r->why);
+    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, details.put ? 18 : 12);
     return rc;
 }
 
@@ -86,8 +107,9 @@ static void put_properties(struct weir__amqp_writer *w, struct weir__hub *hub, c
 }
 
 static int put_partition(struct weir__amqp_writer *w, struct weir__hub *hub,
-                         struct weir__bytes partition, struct weir__refusal *r)
+                         const struct weir__request *request, struct weir__refusal *r)
 {
+    struct weir__bytes partition = weir__request_text(request, "partition");
     char id[WEIR__ADDRESS_PARTITION_MAX + 1] = "";
     struct weir__partition_properties p;
     int rc;
@@ -102,7 +124,7 @@ static int put_partition(struct weir__amqp_writer *w, struct weir__hub *hub,
 /* What can be read. */
 static const struct {
     const char *type;
-    int (*put)(struct weir__amqp_writer *, struct weir__hub *, struct weir__bytes partition,
+    int (*put)(struct weir__amqp_writer *, struct weir__hub *, const struct weir__request *,
                struct weir__refusal *);
 } kinds[] = {
     {WEIR__EH_TYPE_HUB, put_hub},
@@ -164,7 +186,7 @@ int weir__management_answer(const struct weir__request *request, struct weir__am
     rc = check_access(request, hub_name, r);
     if (rc == 0) rc = weir__connection_use(request->connection, hub_name, &hub, &r->why);
     if (rc != 0) return rc;
-    rc = kinds[i].put(body, hub, weir__request_text(request, "partition"), r);
+    rc = kinds[i].put(body, hub, request, r);
     weir__hub_release(hub);
     return rc;
 }
