@@ -4,8 +4,10 @@
  * ending with a letter or a digit) and are compared without regard to case. Hubs have at most 256
  * bytes, groups 50. A change is on disk when its call returns. What is not there is WEIR_ENOTFOUND.
  *
- * Over a connection only weir_hub_info and weir_partition_info work, the others are WEIR_ENOTSUP:
- * Azure's protocol has no words for them.
+ * Over a connection to weir serve all of them work, by its HTTP, with a key that has WEIR_MANAGE;
+ * weir_hub_info and weir_partition_info need no HTTP, and any key. A change whose answer is lost is
+ * WEIR_EUNKNOWN. To Azure only those two work, the others are WEIR_ENOTSUP: its protocol has no
+ * words for them.
  *
  * Any thread may make these calls at any time, but not a completion. Lists are copied before fn is
  * first called, so it may call the library; when fn returns other than 0 the list ends with it. */
@@ -66,7 +68,7 @@ WEIR_API int weir_hub_delete(struct weir *, const char *hub, struct weir_error *
 struct weir_hub_info {
     char name[WEIR_NAME_BYTES]; /* as it was created */
     uint32_t partitions;
-    uint32_t groups; /* with $Default; over a connection this and the last two are not told: 0 */
+    uint32_t groups; /* with $Default; Azure does not tell this and the last two: 0 */
     int64_t created_ms;
     int64_t retain_ms;     /* negative: for ever */
     uint64_t retain_bytes; /* 0: no limit */
@@ -162,8 +164,9 @@ struct weir_rule {
     char key[2][WEIR_KEY_BYTES];
 };
 
-/* Empty keys are made at random: weir_rule_list shows them. */
-WEIR_API int weir_rule_create(struct weir *, const char *hub, const struct weir_rule *,
+/* Empty keys are made at random, and written into *rule with the rights as they are then. Over a
+ * connection keys are told by this call and by weir_rule_renew, and never again. */
+WEIR_API int weir_rule_create(struct weir *, const char *hub, struct weir_rule *rule,
                               struct weir_error *);
 WEIR_API int weir_rule_delete(struct weir *, const char *hub, const char *rule,
                               struct weir_error *);
@@ -172,6 +175,12 @@ WEIR_API int weir_rule_delete(struct weir *, const char *hub, const char *rule,
 WEIR_API int weir_rule_rotate(struct weir *, const char *hub, const char *rule, enum weir_key,
                               const char *text, struct weir_error *);
 
+/* The first key becomes the second, so that its users go on, and a new first one is made; *out is
+ * the rule with both of them. */
+WEIR_API int weir_rule_renew(struct weir *, const char *hub, const char *rule,
+                             struct weir_rule *out, struct weir_error *);
+
+/* Over a connection the keys are empty. */
 WEIR_API int weir_rule_list(struct weir *, const char *hub,
                             int (*fn)(const struct weir_rule *, void *user), void *user,
                             struct weir_error *);

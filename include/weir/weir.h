@@ -79,6 +79,10 @@ struct weir_options {
     uint32_t idle_ms;     /* silence of one and a half times this is the end of a connection, and
                              half of it is broken by a word; 0: 30 s */
     uint32_t token_s;     /* life of the tokens that are made with the key; 0: 1 hour */
+
+    /* Where weir serve is administered, "http://HOST:PORT" or "https://HOST:PORT". NULL: at the
+     * same host, and the server tells the port. */
+    const char *admin;
 };
 
 /* Opens the folder `where`, making it when it is missing, and holds it alone until closed: for

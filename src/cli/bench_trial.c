@@ -70,16 +70,12 @@ static bool is_stopped(void *user)
 static int create_hub(const struct weir__command *self, const struct options *o)
 {
     struct weir_hub_options options = {.size = sizeof options, .partitions = small(&o->partitions)};
-    struct weir_hub_info made;
     struct weir__home home;
     struct weir_error err;
     int code = weir__home_reach(&home, self, &o->common, WEIR__HOME_ADMIN | WEIR__HOME_MAKE), rc;
 
     if (code != 0) return code;
-    if (home.remote)
-        rc = weir__remote_hub_create(home.remote, o->common.word[0], &options, &made, &err);
-    else
-        rc = weir_hub_create(home.weir, o->common.word[0], &options, &err);
+    rc = weir_hub_create(home.weir, o->common.word[0], &options, &err);
     if (rc != 0) code = weir__exit_error(rc, &err, "--create");
     return weir__home_leave(&home, code);
 }

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/args.h"
 
@@ -73,4 +74,35 @@ void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *addre
              six ? "[" : "", here ? "localhost" : host, six ? "]" : "",
              strcmp(port, DEFAULT_PORT) == 0 ? "" : port, rule, key, hub ? "EntityPath=" : "",
              hub ? hub : "", hub ? ";" : "");
+}
+
+/* Adds "NAME=VALUE;" of that name, if `like` has it, as it stands there. */
+static bool copy_part(char out[WEIR__CONNECTION_BYTES], const char *like, const char *name)
+{
+    size_t len = strlen(out), part, word = strlen(name);
+
+    for (const char *at = like; *at; at += part + (at[part] == ';')) {
+        at += strspn(at, " ");
+        part = strcspn(at, ";");
+        if (strncasecmp(at, name, word) != 0 || at[word + strspn(at + word, " ")] != '=') continue;
+        return snprintf(out + len, WEIR__CONNECTION_BYTES - len, "%.*s;", (int)part, at) <
+               (int)(WEIR__CONNECTION_BYTES - len);
+    }
+    return true;
+}
+
+bool weir__connection_like(char out[WEIR__CONNECTION_BYTES], const char *like, const char *hub,
+                           const char *rule, const char *key)
+{
+    size_t len;
+    int more;
+
+    *out = '\0';
+    if (!copy_part(out, like, "Endpoint")) return false;
+    len = strlen(out);
+    more = snprintf(out + len, WEIR__CONNECTION_BYTES - len,
+                    "SharedAccessKeyName=%s;SharedAccessKey=%s;%s%s%s", rule, key,
+                    hub ? "EntityPath=" : "", hub ? hub : "", hub ? ";" : "");
+    return more < (int)(WEIR__CONNECTION_BYTES - len) &&
+           copy_part(out, like, "UseDevelopmentEmulator") && copy_part(out, like, "TransportType");
 }

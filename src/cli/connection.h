@@ -14,6 +14,11 @@
 void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *address, const char *hub,
                              const char *rule, const char *key);
 
+/* The string for another key of the same place: where it is, and how it is reached, are those of
+ * `like`. false: it is too long. */
+bool weir__connection_like(char out[WEIR__CONNECTION_BYTES], const char *like, const char *hub,
+                           const char *rule, const char *key);
+
 /* The address by which this machine itself reaches what listens on one: that of every address is
  * the machine's own. */
 void weir__connection_own(char out[WEIR__CONNECTION_ADDRESS_BYTES], const char *address);

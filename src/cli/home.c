@@ -1,7 +1,9 @@
+#define _GNU_SOURCE
 #include "cli/home.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/exit.h"
 #include "cli/serve.h"
@@ -57,19 +59,18 @@ int weir__home_close(struct weir *w, int code)
 
 /* ---- through a server ---- */
 
-/* admin is NULL for the usual one. Nobody is called yet. */
+/* admin is NULL when the server is to tell where it is. Nobody is called yet. */
 static int open_server(struct weir__home *h, const struct weir__command *self, const char *connect,
-                       const char *admin, unsigned want)
+                       const char *admin)
 {
-    struct weir_options options = {.size = sizeof options, .log = print_line};
-    struct weir_error err;
-    int rc = 0;
+    struct weir_options options = {.size = sizeof options, .log = print_line, .admin = admin};
+    struct weir_error err = {0};
+    int rc = weir_open(&h->weir, connect, &options, &err);
 
     h->wire = true;
-    if (!(want & WEIR__HOME_ADMIN)) rc = weir_open(&h->weir, connect, &options, &err);
-    if (rc == 0 && ((want & WEIR__HOME_ADMIN) || ((want & WEIR__HOME_DETAILS) && admin)))
-        rc = weir__remote_open(&h->remote, connect, admin, &err);
-    if (rc == 0) return 0;
+    if (rc == 0) h->connect = strdup(connect);
+    if (h->connect) return 0;
+    if (rc == 0) rc = WEIR_ENOMEM;
     weir_close(h->weir, NULL);
     weir__exit_error(rc, &err, "%s", self->name);
     return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
@@ -95,7 +96,7 @@ static int reach_holder(struct weir__home *h, const struct weir__command *self,
     }
     fprintf(stderr, "weir: %s is served by process %ld: going through that server\n", c->data,
             sign.pid);
-    return open_server(h, self, sign.connect, *sign.admin ? sign.admin : NULL, want);
+    return open_server(h, self, sign.connect, *sign.admin ? sign.admin : NULL);
 }
 
 static int ignore_rule(const struct weir_rule *rule, void *user)
@@ -108,11 +109,12 @@ static int ignore_rule(const struct weir_rule *rule, void *user)
  * the first question. */
 static int knock(struct weir_error *err)
 {
-    struct weir__remote *r;
-    int rc = weir__remote_open(&r, USUAL_CONNECT, USUAL_ADMIN, err);
+    struct weir_options options = {.size = sizeof options, .admin = USUAL_ADMIN};
+    struct weir *w;
+    int rc = weir_open(&w, USUAL_CONNECT, &options, err);
 
-    if (rc == 0) rc = weir__remote_rule_list(r, NULL, ignore_rule, NULL, err);
-    weir__remote_close(r);
+    if (rc == 0) rc = weir_rule_list(w, NULL, ignore_rule, NULL, err);
+    weir_close(w, NULL);
     return rc;
 }
 
@@ -126,7 +128,7 @@ static int reach_usual(struct weir__home *h, const struct weir__command *self,
     if (rc == 0) {
         fprintf(stderr, "weir: there is no %s: using the server at " WEIR__SERVE_AMQP "\n",
                 c->data);
-        return open_server(h, self, USUAL_CONNECT, USUAL_ADMIN, want);
+        return open_server(h, self, USUAL_CONNECT, USUAL_ADMIN);
     }
     if (rc == WEIR_EDENIED) {
         fprintf(stderr,
@@ -168,6 +170,7 @@ int weir__home_reach(struct weir__home *h, const struct weir__command *self,
                      const struct weir__common *c, unsigned want)
 {
     const char *connect = find_connect(c);
+    bool asks_http = want & (WEIR__HOME_ADMIN | WEIR__HOME_DETAILS);
     bool must_exist = !(want & WEIR__HOME_MAKE) || !c->data_named;
     struct weir_error err;
     int rc;
@@ -176,8 +179,7 @@ int weir__home_reach(struct weir__home *h, const struct weir__command *self,
     if (c->connect && c->data_given)
         return weir__exit_usage(self->name, "--data and --connect exclude each other");
     if (c->admin && !connect) return weir__exit_usage(self->name, "--admin goes with --connect");
-    if (connect)
-        return open_server(h, self, connect, want & WEIR__HOME_ADMIN ? find_admin(c) : NULL, want);
+    if (connect) return open_server(h, self, connect, asks_http ? find_admin(c) : NULL);
     rc = open_folder(&h->weir, c->data, must_exist, &err);
     if (rc == WEIR_ELOCKED) return reach_holder(h, self, c, want, &err);
     if (rc == WEIR_ENOTFOUND && !c->data_named) return reach_usual(h, self, c, want);
@@ -189,6 +191,7 @@ int weir__home_reach(struct weir__home *h, const struct weir__command *self,
 
 int weir__home_leave(struct weir__home *h, int code)
 {
-    weir__remote_close(h->remote);
-    return h->weir ? weir__home_close(h->weir, code) : code;
+    if (h->connect) explicit_bzero(h->connect, strlen(h->connect)); /* it has a key in it */
+    free(h->connect);
+    return weir__home_close(h->weir, code);
 }

@@ -14,7 +14,6 @@
 #define WEIR_CLI_HOME_H
 
 #include "cli/args.h"
-#include "cli/remote.h"
 #include "weir/weir.h"
 
 /* What a command wants of the place. */
@@ -22,13 +21,13 @@ enum weir__home_want {
     WEIR__HOME_EVENTS = 0, /* send, receive, ask */
     WEIR__HOME_ADMIN = 1,  /* change hubs and keys: on a server by HTTP */
     WEIR__HOME_MAKE = 2,   /* and make the folder when there is nothing at all */
-    WEIR__HOME_DETAILS = 4 /* as EVENTS, and ask by HTTP too where it is known to be ours */
+    WEIR__HOME_DETAILS = 4 /* as EVENTS, and ask by HTTP, too, where that can be done */
 };
 
 struct weir__home {
-    struct weir *weir;           /* the folder or the connection; NULL for HTTP only */
-    struct weir__remote *remote; /* NULL: it is a folder, or nobody told where HTTP is */
-    bool wire;                   /* it is not a folder */
+    struct weir *weir; /* the folder or the connection */
+    bool wire;         /* it is not a folder */
+    char *connect;     /* of a connection: its string */
 };
 
 /* Finds the place and opens it, with the library's warnings and errors going to standard error. On

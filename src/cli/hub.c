@@ -8,10 +8,12 @@
 #include "cli/exit.h"
 #include "cli/home.h"
 #include "cli/hub_show.h"
+#include "cli/json.h"
 #include "cli/when.h"
 
 #define GROUPS_MAX 64u
 #define GROUPS_BYTES_MAX 4096
+#define PARTITIONS_DEFAULT 4
 
 /* ---- create ---- */
 
@@ -50,19 +52,12 @@ static bool split_groups(char *text, const char **out, uint32_t *out_count)
 
 static int create_hub(struct weir__home *h, const char *name, const struct weir_hub_options *hub)
 {
-    struct weir_hub_info made;
     struct weir_error err;
-    int rc;
+    int rc = weir_hub_create(h->weir, name, hub, &err);
 
-    if (h->remote) {
-        rc = weir__remote_hub_create(h->remote, name, hub, &made, &err);
-    } else {
-        rc = weir_hub_create(h->weir, name, hub, &err);
-        if (rc == 0) rc = weir_hub_info(h->weir, name, &made, &err);
-    }
     if (rc != 0) return weir__exit_error(rc, &err, "hub create");
-    printf("created hub %s with %" PRIu32 " partition%s\n", made.name, made.partitions,
-           made.partitions == 1 ? "" : "s");
+    printf("created hub %s with %" PRIu32 " partition%s\n", name, hub->partitions,
+           hub->partitions == 1 ? "" : "s");
     return weir__exit_printed(WEIR__EXIT_OK);
 }
 
@@ -84,7 +79,7 @@ static int run_create(const struct weir__command *self, int argc, char **argv)
     if ((o.groups && !*text) || !split_groups(text, groups, &hub.group_count))
         return weir__exit_usage(self->name, "--groups must be up to %u names", GROUPS_MAX);
     hub.groups = groups;
-    hub.partitions = (uint32_t)o.partitions.value;
+    hub.partitions = o.partitions.given ? (uint32_t)o.partitions.value : PARTITIONS_DEFAULT;
     hub.retain_ms = (int64_t)o.retain_age.value;
     hub.retain_bytes = o.retain_bytes.value;
     code = weir__home_reach(&home, self, &o.common, WEIR__HOME_ADMIN | WEIR__HOME_MAKE);
@@ -110,6 +105,33 @@ static const struct weir__args_row admin_rows[] = {
     {0},
 };
 
+struct list_options {
+    struct weir__common common;
+    bool json;
+};
+
+static const struct weir__args_row list_rows[] = {
+    WEIR__ARGS_CONNECT_SERVE,
+    WEIR__ARGS_ADMIN,
+    {"json", WEIR__ARGS_FLAG, offsetof(struct list_options, json), NULL,
+     "one line of JSON for each hub and each orphan"},
+    {0},
+};
+
+static int write_hub(const struct weir_hub_info *h, void *user)
+{
+    char when[WEIR__WHEN_BYTES];
+
+    (void)user;
+    printf("{\"name\":");
+    weir__json_text(stdout, weir_text(h->name));
+    printf(",\"created\":\"%s\",\"partition_count\":%" PRIu32 ",\"group_count\":%" PRIu32
+           ",\"retain_ms\":%" PRId64 ",\"retain_bytes\":%" PRIu64 "}\n",
+           weir__when_text(h->created_ms, when), h->partitions, h->groups, h->retain_ms,
+           h->retain_bytes);
+    return 0;
+}
+
 static int print_hub(const struct weir_hub_info *h, void *user)
 {
     char when[WEIR__WHEN_BYTES];
@@ -132,28 +154,32 @@ static int print_orphan(const struct weir_orphan *o, void *user)
     return 0;
 }
 
-/* A folder tells of its orphans when it is opened; a server is asked. */
-static int list_orphans(const struct weir__home *h, struct weir_error *err)
+static int write_orphan(const struct weir_orphan *o, void *user)
 {
-    int rc = h->remote ? weir__remote_orphan_list(h->remote, print_orphan, NULL, err)
-                       : weir_orphan_list(h->weir, print_orphan, NULL, err);
+    (void)user;
+    printf("{\"orphan\":\"%" PRIx64 "\",\"partition_count\":%" PRIu32 "}\n", o->id, o->partitions);
+    return 0;
+}
+
+static int list_orphans(const struct weir__home *h, bool json, struct weir_error *err)
+{
+    int rc = weir_orphan_list(h->weir, json ? write_orphan : print_orphan, NULL, err);
 
     return rc == WEIR_ENOTFOUND || rc == WEIR_ENOTSUP ? 0 : rc; /* of an earlier release */
 }
 
 static int run_list(const struct weir__command *self, int argc, char **argv)
 {
-    struct weir__common common = {0};
+    struct list_options o = {0};
     struct weir__home home;
     struct weir_error err;
     int code, rc;
 
-    if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
-    code = weir__home_reach(&home, self, &common, WEIR__HOME_ADMIN);
+    if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
+    code = weir__home_reach(&home, self, &o.common, WEIR__HOME_ADMIN);
     if (code != 0) return code;
-    rc = home.remote ? weir__remote_hub_list(home.remote, print_hub, NULL, &err)
-                     : weir_hub_list(home.weir, print_hub, NULL, &err);
-    if (rc == 0) rc = list_orphans(&home, &err);
+    rc = weir_hub_list(home.weir, o.json ? write_hub : print_hub, NULL, &err);
+    if (rc == 0) rc = list_orphans(&home, o.json, &err);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub list");
     return weir__exit_printed(weir__home_leave(&home, code));
 }
@@ -164,7 +190,7 @@ const struct weir__command weir__command_hub_list = {
     .summary = "list the hubs of a folder, or of a server",
     .more = "An orphan is a folder with events that the catalogue does not know, because it was "
             "damaged or\nis an old copy. It is kept until it is adopted or removed by hand.",
-    .rows = admin_rows,
+    .rows = list_rows,
     .run = run_list,
 };
 
@@ -190,8 +216,7 @@ static const struct weir__args_row update_rows[] = {
 static int update_hub(struct weir__home *h, const char *name, const struct weir_hub_changes *c)
 {
     struct weir_error err;
-    int rc = h->remote ? weir__remote_hub_update(h->remote, name, c, &err)
-                       : weir_hub_update(h->weir, name, c, &err);
+    int rc = weir_hub_update(h->weir, name, c, &err);
 
     if (rc != 0) return weir__exit_error(rc, &err, "hub update");
     printf("changed hub %s\n", name);
@@ -267,8 +292,7 @@ static int run_adopt(const struct weir__command *self, int argc, char **argv)
         return weir__exit_usage(self->name, "'%s' is not the id of a folder", common.word[0]);
     code = weir__home_reach(&home, self, &common, WEIR__HOME_ADMIN);
     if (code != 0) return code;
-    rc = home.remote ? weir__remote_hub_adopt(home.remote, id, common.word[1], &err)
-                     : weir_hub_adopt(home.weir, id, common.word[1], &err);
+    rc = weir_hub_adopt(home.weir, id, common.word[1], &err);
     if (rc == 0) printf("adopted hub %s; its events are kept for ever\n", common.word[1]);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub adopt");
     return weir__exit_printed(weir__home_leave(&home, code));
@@ -299,8 +323,7 @@ static int run_delete(const struct weir__command *self, int argc, char **argv)
     if (!weir__args_parse(self, argc, argv, &common, &code)) return code;
     code = weir__home_reach(&home, self, &common, WEIR__HOME_ADMIN);
     if (code != 0) return code;
-    rc = home.remote ? weir__remote_hub_delete(home.remote, common.word[0], &err)
-                     : weir_hub_delete(home.weir, common.word[0], &err);
+    rc = weir_hub_delete(home.weir, common.word[0], &err);
     if (rc == 0) printf("deleted hub %s and its events\n", common.word[0]);
     code = rc == 0 ? WEIR__EXIT_OK : weir__exit_error(rc, &err, "hub delete");
     return weir__exit_printed(weir__home_leave(&home, code));

@@ -5,9 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "cli/commands.h"
+#include "cli/connection.h"
 #include "cli/exit.h"
 #include "cli/home.h"
+#include "cli/json.h"
+#include "hub/name.h"
 #include "hub/right.h"
 
 #define RIGHTS_TEXT_BYTES 32
@@ -15,7 +19,7 @@
 struct key_options {
     struct weir__common common;
     const char *name, *rights;
-    bool show_keys;
+    bool show_keys, json;
 };
 
 /* "send,listen"; false: something else. */
@@ -78,35 +82,30 @@ static const char *hub_of(const struct key_options *o)
     return o->common.words > 0 ? o->common.word[0] : NULL;
 }
 
-/* A rule that is looked for in a folder by its name. */
-struct search {
-    const char *name;
-    struct weir_rule rule;
-    bool found;
-};
-
-static int look_at(const struct weir_rule *rule, void *user)
+/* The string by which a client comes in with a key: of this server, or of one that will serve the
+ * folder. */
+static int make_string(const struct weir__home *h, const char *hub, const struct weir_rule *rule,
+                       char out[WEIR__CONNECTION_BYTES], struct weir_error *err)
 {
-    struct search *s = user;
+    const char *key = rule->key[WEIR_PRIMARY_KEY];
 
-    if (!weir__name_equal(rule->name, s->name)) return 0;
-    s->rule = *rule;
-    s->found = true;
-    return 0;
+    if (!h->connect) {
+        weir__connection_string(out, WEIR__CONNECTION_ADDRESS, hub, rule->name, key);
+        return 0;
+    }
+    if (weir__connection_like(out, h->connect, hub, rule->name, key)) return 0;
+    return weir__fail(err, WEIR_ETOOBIG, "the connection string is too long");
 }
 
 /* The one line of standard output, for scripts. */
-static int print_string(struct weir *w, const char *hub, const char *name, struct weir_error *err)
+static int print_string(const struct weir__home *h, const char *hub, const struct weir_rule *rule,
+                        struct weir_error *err)
 {
     char text[WEIR__CONNECTION_BYTES];
-    struct search s = {.name = name};
-    int rc = weir_rule_list(w, hub, look_at, &s, err);
+    int rc = make_string(h, hub, rule, text, err);
 
-    if (rc != 0 || !s.found) return rc;
-    weir__connection_string(text, WEIR__CONNECTION_ADDRESS, hub, s.rule.name,
-                            s.rule.key[WEIR_PRIMARY_KEY]);
-    printf("%s\n", text);
-    return 0;
+    if (rc == 0) printf("%s\n", text);
+    return rc;
 }
 
 /* ---- add ---- */
@@ -123,8 +122,8 @@ static const struct weir__args_row add_rows[] = {
 
 static int add_key(struct weir__home *h, struct key_options *o, struct weir_error *err)
 {
-    char text[RIGHTS_TEXT_BYTES], string[WEIR__CONNECTION_BYTES];
     struct weir_rule rule = {.rights = WEIR_SEND | WEIR_LISTEN};
+    char text[RIGHTS_TEXT_BYTES];
     const char *name = o->name;
     int rc;
 
@@ -133,13 +132,8 @@ static int add_key(struct weir__home *h, struct key_options *o, struct weir_erro
     rc = weir__name_check(WEIR__NAME_RULE, name, err);
     if (rc != 0) return rc;
     memcpy(rule.name, name, strlen(name) + 1);
-    if (!h->remote) {
-        rc = weir_rule_create(h->weir, hub_of(o), &rule, err);
-        return rc == 0 ? print_string(h->weir, hub_of(o), name, err) : rc;
-    }
-    rc = weir__remote_rule_create(h->remote, hub_of(o), &rule, string, err);
-    if (rc == 0) printf("%s\n", string);
-    return rc;
+    rc = weir_rule_create(h->weir, hub_of(o), &rule, err);
+    return rc == 0 ? print_string(h, hub_of(o), &rule, err) : rc;
 }
 
 static int run_add(const struct weir__command *self, int argc, char **argv)
@@ -161,9 +155,8 @@ const struct weir__command weir__command_key_add = {
     .name = "key add",
     .words = "[HUB]",
     .summary = "make a key for a hub, or for all, and print its connection string",
-    .more =
-        "In a folder the string is for a server on this machine, on the usual port; for others\n"
-        "put their host in place of localhost.",
+    .more = "The string is for the server that was named. In a folder it is for a server on this\n"
+            "machine, on the usual port; for others put their host in place of localhost.",
     .rows = add_rows,
     .words_max = 1,
     .run = run_add,
@@ -176,14 +169,16 @@ static const struct weir__args_row list_rows[] = {
     WEIR__ARGS_ADMIN,
     {"show-keys", WEIR__ARGS_FLAG, offsetof(struct key_options, show_keys), NULL,
      "print the connection strings too, and the second keys; of a folder only"},
+    {"json", WEIR__ARGS_FLAG, offsetof(struct key_options, json), NULL,
+     "one line of JSON for each rule"},
     {0},
 };
 
 /* A list of rules, of one hub or of one after the other. */
 struct listing {
     struct weir__home *home;
+    const struct key_options *options;
     const char *hub; /* whose rules come now; NULL: the folder's */
-    bool show_keys;
     struct weir_error *err;
 };
 
@@ -191,21 +186,63 @@ static int print_rule(const struct weir_rule *rule, void *user)
 {
     char text[WEIR__CONNECTION_BYTES], given[RIGHTS_TEXT_BYTES];
     const struct listing *l = user;
+    int rc;
 
     printf("%-24s %-32s %s\n", l->hub ? l->hub : "(all)", rule->name,
            format_rights(rule->rights, ',', given));
-    if (!l->show_keys) return 0;
-    weir__connection_string(text, WEIR__CONNECTION_ADDRESS, l->hub, rule->name,
-                            rule->key[WEIR_PRIMARY_KEY]);
-    printf("  %s\n  second key %s\n", text, rule->key[WEIR_SECONDARY_KEY]);
+    if (!l->options->show_keys) return 0;
+    rc = make_string(l->home, l->hub, rule, text, l->err);
+    if (rc == 0) printf("  %s\n  second key %s\n", text, rule->key[WEIR_SECONDARY_KEY]);
+    return rc;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    printf(",\"%s\":", name);
+    weir__json_text(stdout, weir_text(text));
+}
+
+static void write_rights(unsigned given)
+{
+    const char *comma = "";
+
+    printf(",\"rights\":[");
+    for (const struct weir__right_name *r = weir__right_names; r->name; r++) {
+        if (!(given & r->right)) continue;
+        printf("%s\"%s\"", comma, r->name);
+        comma = ",";
+    }
+    putchar(']');
+}
+
+static int write_rule(const struct weir_rule *rule, void *user)
+{
+    char text[WEIR__CONNECTION_BYTES];
+    const struct listing *l = user;
+    int rc = l->options->show_keys ? make_string(l->home, l->hub, rule, text, l->err) : 0;
+
+    if (rc != 0) return rc;
+    printf("{\"hub\":");
+    if (l->hub)
+        weir__json_text(stdout, weir_text(l->hub));
+    else
+        printf("null");
+    write_text("name", rule->name);
+    write_rights(rule->rights);
+    if (l->options->show_keys) {
+        write_text("primary_key", rule->key[WEIR_PRIMARY_KEY]);
+        write_text("secondary_key", rule->key[WEIR_SECONDARY_KEY]);
+        write_text("connection_string", text);
+    }
+    printf("}\n");
     return 0;
 }
 
 static int list_rules(struct listing *l, const char *hub)
 {
     l->hub = hub;
-    return l->home->remote ? weir__remote_rule_list(l->home->remote, hub, print_rule, l, l->err)
-                           : weir_rule_list(l->home->weir, hub, print_rule, l, l->err);
+    return weir_rule_list(l->home->weir, hub, l->options->json ? write_rule : print_rule, l,
+                          l->err);
 }
 
 static int list_hub(const struct weir_hub_info *hub, void *user)
@@ -215,17 +252,15 @@ static int list_hub(const struct weir_hub_info *hub, void *user)
 
 static int list_keys(struct weir__home *h, struct key_options *o, struct weir_error *err)
 {
-    struct listing l = {.home = h, .show_keys = o->show_keys, .err = err};
+    struct listing l = {.home = h, .options = o, .err = err};
     int rc;
 
-    if (h->remote && o->show_keys)
+    if (h->wire && o->show_keys)
         return weir__fail(err, WEIR_ENOTSUP,
                           "a server shows a key once, when it is made: --show-keys is for a folder "
                           "that is not served");
     rc = list_rules(&l, hub_of(o));
-    if (rc != 0 || hub_of(o)) return rc;
-    return h->remote ? weir__remote_hub_list(h->remote, list_hub, &l, err)
-                     : weir_hub_list(h->weir, list_hub, &l, err);
+    return rc != 0 || hub_of(o) ? rc : weir_hub_list(h->weir, list_hub, &l, err);
 }
 
 static int run_list(const struct weir__command *self, int argc, char **argv)
@@ -266,30 +301,12 @@ static int run_on_rule(const struct weir__command *self, int argc, char **argv, 
     return run_in_place(self, &o, fn, 0);
 }
 
-/* The first key becomes the second, so whoever uses it goes on; the old second key is over. A crash
- * in between leaves the first key twice, which locks nobody out who was in. */
-static int rotate_in_folder(struct weir *w, const char *hub, const char *name,
-                            struct weir_error *err)
-{
-    struct search s = {.name = name};
-    int rc = weir_rule_list(w, hub, look_at, &s, err);
-
-    if (rc == 0)
-        rc = weir_rule_rotate(w, hub, name, WEIR_SECONDARY_KEY,
-                              s.found ? s.rule.key[WEIR_PRIMARY_KEY] : NULL, err);
-    if (rc == 0) rc = weir_rule_rotate(w, hub, name, WEIR_PRIMARY_KEY, NULL, err);
-    return rc == 0 ? print_string(w, hub, name, err) : rc;
-}
-
 static int rotate_key(struct weir__home *h, struct key_options *o, struct weir_error *err)
 {
-    char string[WEIR__CONNECTION_BYTES];
-    int rc;
+    struct weir_rule rule;
+    int rc = weir_rule_renew(h->weir, hub_of(o), o->name, &rule, err);
 
-    if (!h->remote) return rotate_in_folder(h->weir, hub_of(o), o->name, err);
-    rc = weir__remote_rule_rotate(h->remote, hub_of(o), o->name, string, err);
-    if (rc == 0) printf("%s\n", string);
-    return rc;
+    return rc == 0 ? print_string(h, hub_of(o), &rule, err) : rc;
 }
 
 static int run_rotate(const struct weir__command *self, int argc, char **argv)
@@ -311,8 +328,7 @@ const struct weir__command weir__command_key_rotate = {
 
 static int remove_key(struct weir__home *h, struct key_options *o, struct weir_error *err)
 {
-    int rc = h->remote ? weir__remote_rule_delete(h->remote, hub_of(o), o->name, err)
-                       : weir_rule_delete(h->weir, hub_of(o), o->name, err);
+    int rc = weir_rule_delete(h->weir, hub_of(o), o->name, err);
 
     if (rc == 0) printf("removed %s and its keys\n", o->name);
     return rc;

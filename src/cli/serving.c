@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/facts.h"
 #include "cli/json.h"
+#include "client/json_fields.h"
 #include "hub/namespace.h"
 
 #define VERSION 1
@@ -111,11 +111,12 @@ struct sign {
     struct weir__serving it;
 };
 
-static const struct weir__fact sign_facts[] = {
-    {"version", WEIR__FACT_NUMBER, offsetof(struct sign, version), 0, NULL},
-    {"pid", WEIR__FACT_NUMBER, offsetof(struct sign, pid), 0, NULL},
-    {"admin", WEIR__FACT_TEXT, offsetof(struct sign, it.admin), WEIR__SERVING_URL_BYTES, NULL},
-    {"connection_string", WEIR__FACT_TEXT, offsetof(struct sign, it.connect),
+static const struct weir__json_field sign_fields[] = {
+    {"version", WEIR__JSON_FIELD_NUMBER, offsetof(struct sign, version), 0, NULL},
+    {"pid", WEIR__JSON_FIELD_NUMBER, offsetof(struct sign, pid), 0, NULL},
+    {"admin", WEIR__JSON_FIELD_TEXT, offsetof(struct sign, it.admin), WEIR__SERVING_URL_BYTES,
+     NULL},
+    {"connection_string", WEIR__JSON_FIELD_TEXT, offsetof(struct sign, it.connect),
      WEIR__CONNECTION_BYTES, NULL},
     {0},
 };
@@ -123,7 +124,7 @@ static const struct weir__fact sign_facts[] = {
 static int parse_sign(const char *text, struct weir__serving *out, struct weir_error *err)
 {
     struct sign sign = {0};
-    int rc = weir__facts_read(weir__bytes_of(text, strlen(text)), sign_facts, &sign, err);
+    int rc = weir__json_fields_read(weir__bytes_of(text, strlen(text)), sign_fields, &sign, err);
 
     if (rc == 0 && sign.version != VERSION)
         rc = weir__fail(err, WEIR_EVERSION, "version %lld, and %d is known here",

@@ -92,12 +92,14 @@ struct weir__admin_ops {
                         struct weir_error *);
     int (*group_delete)(struct weir__backend *, const char *hub, const char *group,
                         struct weir_error *);
-    int (*rule_create)(struct weir__backend *, const char *hub, const struct weir_rule *,
+    int (*rule_create)(struct weir__backend *, const char *hub, struct weir_rule *,
                        struct weir_error *);
     int (*rule_delete)(struct weir__backend *, const char *hub, const char *rule,
                        struct weir_error *);
     int (*rule_rotate)(struct weir__backend *, const char *hub, const char *rule, enum weir_key,
                        const char *text, struct weir_error *);
+    int (*rule_renew)(struct weir__backend *, const char *hub, const char *rule,
+                      struct weir_rule *out, struct weir_error *);
     int (*rule_list)(struct weir__backend *, const char *hub,
                      int (*fn)(const struct weir_rule *, void *), void *user, struct weir_error *);
 };

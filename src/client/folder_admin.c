@@ -128,22 +128,43 @@ _Static_assert(WEIR_NAME_BYTES == WEIR__RULE_NAME_MAX + 1 &&
                    WEIR_KEY_BYTES == WEIR__ACCESS_KEY_MAX + 1,
                "and names and keys are as long");
 
-static bool is_text(const char *at, size_t room)
+static int find_rule(struct weir__backend *b, const char *hub, const char *name,
+                     struct weir__rule *out, struct weir_error *err)
 {
-    return memchr(at, 0, room) != NULL;
+    struct weir__rule rules[WEIR__ACCESS_RULES_MAX];
+    uint32_t count;
+    int rc =
+        weir__namespace_rules(namespace_of(b), hub, rules, WEIR__ACCESS_RULES_MAX, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count && i < WEIR__ACCESS_RULES_MAX; i++) {
+        if (!weir__name_equal(rules[i].name, name)) continue;
+        *out = rules[i];
+        return 0;
+    }
+    return rc != 0 ? rc : weir__fail(err, WEIR_ENOTFOUND, "there is no access rule '%.64s'", name);
 }
 
-static int rule_create(struct weir__backend *b, const char *hub, const struct weir_rule *r,
+static struct weir_rule public_rule(const struct weir__rule *rule)
+{
+    struct weir_rule out = {.rights = rule->rights};
+
+    memcpy(out.name, rule->name, sizeof out.name);
+    memcpy(out.key, rule->key, sizeof out.key);
+    return out;
+}
+
+static int rule_create(struct weir__backend *b, const char *hub, struct weir_rule *r,
                        struct weir_error *err)
 {
     struct weir__rule rule = {.rights = r->rights};
+    int rc;
 
-    if (!is_text(r->name, sizeof r->name) || !is_text(r->key[0], WEIR_KEY_BYTES) ||
-        !is_text(r->key[1], WEIR_KEY_BYTES))
-        return weir__fail(err, WEIR_EINVAL, "a rule's name or key has no end");
     memcpy(rule.name, r->name, sizeof rule.name);
     memcpy(rule.key, r->key, sizeof rule.key);
-    return weir__namespace_rule_add(namespace_of(b), hub, &rule, err);
+    rc = weir__namespace_rule_add(namespace_of(b), hub, &rule, err);
+    if (rc == 0) rc = find_rule(b, hub, r->name, &rule, err);
+    if (rc == 0) *r = public_rule(&rule);
+    return rc;
 }
 
 static int rule_delete(struct weir__backend *b, const char *hub, const char *rule,
@@ -161,6 +182,23 @@ static int rule_rotate(struct weir__backend *b, const char *hub, const char *rul
     return weir__namespace_rule_rotate(namespace_of(b), hub, rule, key, text, err);
 }
 
+/* A crash in between leaves the first key twice, which locks nobody out who was in. */
+static int rule_renew(struct weir__backend *b, const char *hub, const char *name,
+                      struct weir_rule *out, struct weir_error *err)
+{
+    struct weir__namespace *ns = namespace_of(b);
+    struct weir__rule rule;
+    int rc = find_rule(b, hub, name, &rule, err);
+
+    if (rc == 0)
+        rc = weir__namespace_rule_rotate(ns, hub, name, WEIR__KEY_SECONDARY,
+                                         rule.key[WEIR__KEY_PRIMARY], err);
+    if (rc == 0) rc = weir__namespace_rule_rotate(ns, hub, name, WEIR__KEY_PRIMARY, NULL, err);
+    if (rc == 0) rc = find_rule(b, hub, name, &rule, err);
+    if (rc == 0) *out = public_rule(&rule);
+    return rc;
+}
+
 static int rule_list(struct weir__backend *b, const char *hub,
                      int (*fn)(const struct weir_rule *, void *), void *user,
                      struct weir_error *err)
@@ -171,9 +209,7 @@ static int rule_list(struct weir__backend *b, const char *hub,
         weir__namespace_rules(namespace_of(b), hub, rules, WEIR__ACCESS_RULES_MAX, &count, err);
 
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        struct weir_rule r = {.rights = rules[i].rights};
-        memcpy(r.name, rules[i].name, sizeof r.name);
-        memcpy(r.key, rules[i].key, sizeof r.key);
+        struct weir_rule r = public_rule(&rules[i]);
         rc = fn(&r, user);
     }
     return rc;
@@ -192,5 +228,6 @@ const struct weir__admin_ops weir__folder_admin = {
     .rule_create = rule_create,
     .rule_delete = rule_delete,
     .rule_rotate = rule_rotate,
+    .rule_renew = rule_renew,
     .rule_list = rule_list,
 };

@@ -9,6 +9,13 @@ static int enter(const char *call, const char *hub, struct weir_error *err)
     return weir__completing_refuse(call, err);
 }
 
+/* The same for a call about a part of a hub, or of the place: a group, a rule. */
+static int enter_part(const char *call, const void *part, struct weir_error *err)
+{
+    if (!part) return weir__fail(err, WEIR_EINVAL, "%s: none was named", call);
+    return weir__completing_refuse(call, err);
+}
+
 int weir_hub_create(struct weir *w, const char *hub, const struct weir_hub_options *options,
                     struct weir_error *err)
 {
@@ -101,6 +108,7 @@ int weir_group_create(struct weir *w, const char *hub, const char *group, struct
 {
     int rc = enter("creating a group", hub, err);
 
+    if (rc == 0) rc = enter_part("creating a group", group, err);
     if (rc != 0) return rc;
     return w->backend->admin->group_create(w->backend, hub, group, err);
 }
@@ -109,6 +117,7 @@ int weir_group_delete(struct weir *w, const char *hub, const char *group, struct
 {
     int rc = enter("deleting a group", hub, err);
 
+    if (rc == 0) rc = enter_part("deleting a group", group, err);
     if (rc != 0) return rc;
     return w->backend->admin->group_delete(w->backend, hub, group, err);
 }
@@ -122,18 +131,27 @@ int weir_group_list(struct weir *w, const char *hub, int (*fn)(const char *group
     return w->backend->ops->group_list(w->backend, hub, fn, user, err);
 }
 
-int weir_rule_create(struct weir *w, const char *hub, const struct weir_rule *rule,
+static bool is_text(const char *at, size_t room)
+{
+    return memchr(at, 0, room) != NULL;
+}
+
+int weir_rule_create(struct weir *w, const char *hub, struct weir_rule *rule,
                      struct weir_error *err)
 {
-    int rc = weir__completing_refuse("creating a rule", err);
+    int rc = enter_part("creating a rule", rule, err);
 
+    if (rc == 0 &&
+        (!is_text(rule->name, sizeof rule->name) || !is_text(rule->key[0], WEIR_KEY_BYTES) ||
+         !is_text(rule->key[1], WEIR_KEY_BYTES)))
+        rc = weir__fail(err, WEIR_EINVAL, "a rule's name or key has no end");
     if (rc != 0) return rc;
     return w->backend->admin->rule_create(w->backend, hub, rule, err);
 }
 
 int weir_rule_delete(struct weir *w, const char *hub, const char *rule, struct weir_error *err)
 {
-    int rc = weir__completing_refuse("deleting a rule", err);
+    int rc = enter_part("deleting a rule", rule, err);
 
     if (rc != 0) return rc;
     return w->backend->admin->rule_delete(w->backend, hub, rule, err);
@@ -142,10 +160,19 @@ int weir_rule_delete(struct weir *w, const char *hub, const char *rule, struct w
 int weir_rule_rotate(struct weir *w, const char *hub, const char *rule, enum weir_key which,
                      const char *text, struct weir_error *err)
 {
-    int rc = weir__completing_refuse("changing a key", err);
+    int rc = enter_part("changing a key", rule, err);
 
     if (rc != 0) return rc;
     return w->backend->admin->rule_rotate(w->backend, hub, rule, which, text, err);
+}
+
+int weir_rule_renew(struct weir *w, const char *hub, const char *rule, struct weir_rule *out,
+                    struct weir_error *err)
+{
+    int rc = enter_part("renewing a key", rule, err);
+
+    if (rc != 0) return rc;
+    return w->backend->admin->rule_renew(w->backend, hub, rule, out, err);
 }
 
 int weir_rule_list(struct weir *w, const char *hub, int (*fn)(const struct weir_rule *, void *user),

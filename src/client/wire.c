@@ -1,5 +1,4 @@
-/* wire.c - the hubs behind a connection string: opening, closing, and what the protocol does not
- * have. */
+/* wire.c - the hubs behind a connection string: opening and closing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -8,128 +7,7 @@
 
 #include "base/rand.h"
 #include "client/wire.h"
-
-/* ---- what the protocol does not have ---- */
-
-static int refuse(const char *what, struct weir_error *err)
-{
-    return weir__fail(err, WEIR_ENOTSUP,
-                      "%s is not possible over a connection: the protocol has no word for it",
-                      what);
-}
-
-static int hub_stats(struct weir__backend *b, const char *hub, struct weir_hub_stats *out,
-                     struct weir_error *err)
-{
-    (void)b, (void)hub, (void)out;
-    return refuse("reading a hub's counters", err);
-}
-
-static int group_list(struct weir__backend *b, const char *hub,
-                      int (*fn)(const char *group, void *), void *user, struct weir_error *err)
-{
-    (void)b, (void)hub, (void)fn, (void)user;
-    return refuse("listing consumer groups", err);
-}
-
-static int hub_create(struct weir__backend *b, const char *hub, const struct weir_hub_options *o,
-                      struct weir_error *err)
-{
-    (void)b, (void)hub, (void)o;
-    return refuse("creating a hub", err);
-}
-
-static int hub_update(struct weir__backend *b, const char *hub, const struct weir_hub_changes *c,
-                      struct weir_error *err)
-{
-    (void)b, (void)hub, (void)c;
-    return refuse("changing a hub", err);
-}
-
-static int hub_adopt(struct weir__backend *b, uint64_t id, const char *hub, struct weir_error *err)
-{
-    (void)b, (void)id, (void)hub;
-    return refuse("adopting a hub", err);
-}
-
-static int orphan_list(struct weir__backend *b, int (*fn)(const struct weir_orphan *, void *),
-                       void *user, struct weir_error *err)
-{
-    (void)b, (void)fn, (void)user;
-    return refuse("listing orphans", err);
-}
-
-static int hub_delete(struct weir__backend *b, const char *hub, struct weir_error *err)
-{
-    (void)b, (void)hub;
-    return refuse("deleting a hub", err);
-}
-
-static int hub_list(struct weir__backend *b, int (*fn)(const struct weir_hub_info *, void *),
-                    void *user, struct weir_error *err)
-{
-    (void)b, (void)fn, (void)user;
-    return refuse("listing hubs", err);
-}
-
-static int group_create(struct weir__backend *b, const char *hub, const char *group,
-                        struct weir_error *err)
-{
-    (void)b, (void)hub, (void)group;
-    return refuse("creating a consumer group", err);
-}
-
-static int group_delete(struct weir__backend *b, const char *hub, const char *group,
-                        struct weir_error *err)
-{
-    (void)b, (void)hub, (void)group;
-    return refuse("deleting a consumer group", err);
-}
-
-static int rule_create(struct weir__backend *b, const char *hub, const struct weir_rule *r,
-                       struct weir_error *err)
-{
-    (void)b, (void)hub, (void)r;
-    return refuse("creating a rule", err);
-}
-
-static int rule_delete(struct weir__backend *b, const char *hub, const char *rule,
-                       struct weir_error *err)
-{
-    (void)b, (void)hub, (void)rule;
-    return refuse("deleting a rule", err);
-}
-
-static int rule_rotate(struct weir__backend *b, const char *hub, const char *rule,
-                       enum weir_key which, const char *text, struct weir_error *err)
-{
-    (void)b, (void)hub, (void)rule, (void)which, (void)text;
-    return refuse("changing a key", err);
-}
-
-static int rule_list(struct weir__backend *b, const char *hub,
-                     int (*fn)(const struct weir_rule *, void *), void *user,
-                     struct weir_error *err)
-{
-    (void)b, (void)hub, (void)fn, (void)user;
-    return refuse("listing rules", err);
-}
-
-static const struct weir__admin_ops wire_admin = {
-    .version = WEIR__BACKEND_VERSION,
-    .hub_create = hub_create,
-    .hub_update = hub_update,
-    .hub_delete = hub_delete,
-    .hub_adopt = hub_adopt,
-    .orphan_list = orphan_list,
-    .hub_list = hub_list,
-    .group_create = group_create,
-    .group_delete = group_delete,
-    .rule_create = rule_create,
-    .rule_delete = rule_delete,
-    .rule_rotate = rule_rotate,
-    .rule_list = rule_list,
-};
+#include "client/wire_admin.h"
 
 /* ---- for the other files ---- */
 
@@ -162,6 +40,7 @@ static void free_wire(struct weir__wire *w)
 {
     weir__loops_free(w->loops);
     weir__tls_context_free(w->tls);
+    weir__tls_context_free(w->http_tls);
     weir__cond_fini(&w->changed);
     weir__mutex_fini(&w->lock);
     OPENSSL_cleanse(&w->to, sizeof w->to); /* it has a key in it */
@@ -202,9 +81,9 @@ static const struct weir__backend_ops wire_ops = {
     .open_sender = weir__wire_open_sender,
     .open_source = weir__wire_open_source,
     .hub_info = weir__wire_hub_info,
-    .hub_stats = hub_stats,
+    .hub_stats = weir__admin_hub_stats,
     .partition_info = weir__wire_partition_info,
-    .group_list = group_list,
+    .group_list = weir__admin_group_list,
     .space = space,
     .close = close_wire,
 };
@@ -254,7 +133,7 @@ int weir__wire_open(struct weir__backend **out, const char *where,
 
     if (!w) return weir__fail(err, WEIR_ENOMEM, "no memory for a connection");
     w->base.ops = &wire_ops;
-    w->base.admin = &wire_admin;
+    w->base.admin = &weir__wire_admin;
     weir__mutex_init(&w->lock);
     weir__cond_init(&w->changed);
     weir__timer_init(&w->tick, weir__wire_do_tick, w);
@@ -265,6 +144,7 @@ int weir__wire_open(struct weir__backend **out, const char *where,
     rc = weir__connstr_parse(&w->to, where, err);
     if (rc == 0) rc = name_container(w, err);
     if (rc == 0 && !w->to.plain) rc = weir__tls_context_new(&w->tls, &tls, err);
+    if (rc == 0) rc = weir__wire_admin_open(w, options, err);
     if (rc == 0) rc = weir__loops_start(&w->loops, &one, err);
     if (rc != 0) {
         free_wire(w);

@@ -2,7 +2,7 @@
  *
  * One connection, on one loop of its own, carries every link of a struct weir:
  *
- *   wire.c            opening, closing, and the questions of hub.h
+ *   wire.c            opening and closing
  *   wire_connection.c the socket and the engine: dialling, losing, dialling again
  *   wire_claim.c      tokens: shown to $cbs, and again before they end
  *   wire_desk.c       $cbs and $management: requests and their replies
@@ -16,6 +16,7 @@
  *   wire_row.c        what has come and was not read yet
  *   wire_position.c   from where
  *   wire_error.c      what the other side's conditions mean
+ *   wire_admin*.c     hubs, groups and rules, by HTTP: wire_admin.h
  *
  * Callers' threads and the loop share links and queries only: each has a lock for the members that
  * say so, and a post by which a caller asks the loop to look at it. Everything else is the loop's.
@@ -28,6 +29,7 @@
 #include "base/thread.h"
 #include "client/backend.h"
 #include "client/connstr.h"
+#include "client/http_client.h"
 #include "io/tcp.h"
 
 #define WEIR__WIRE_AUDIENCE_BYTES 640 /* sb://HOST/HUB/ConsumerGroups/GROUP */
@@ -244,6 +246,12 @@ struct weir__wire_session *weir__wire_session_use(struct weir__wire *, bool send
                                                   struct weir_error *);
 void weir__wire_session_release(struct weir__wire_session *); /* NULL is fine */
 
+/* What the other side told of itself with the answer to our attach of $cbs: see wire_admin.h. */
+struct weir__wire_told {
+    bool ours; /* it is weir serve */
+    uint16_t http, https;
+};
+
 /* ---- questions to $management ---- */
 
 /* From a caller's thread to the loop and back. */
@@ -256,11 +264,12 @@ struct weir__wire_query {
     bool listed, asked;
     unsigned attempts;
     struct weir__timer timer;
-    const char *type;
+    const char *type; /* NULL: only what the other side told when we came */
     char hub[WEIR__HUB_NAME_MAX + 1];
     char partition[16];                /* "" for a hub */
     struct weir_hub_info hub_info;     /* the answer */
-    struct weir_partition_info p_info; /* or this one */
+    struct weir_partition_info p_info; /* or this one, */
+    struct weir__wire_told told;       /* or this one */
 
     struct weir__mutex lock; /* for what follows */
     struct weir__cond changed;
@@ -274,6 +283,8 @@ int weir__wire_partition_info(struct weir__backend *, const char *hub, uint32_t 
                               struct weir_partition_info *, struct weir_error *);
 /* The same facts of a partition, as they come with its events; without them out stays as it is. */
 void weir__wire_measure(struct weir__bytes message, struct weir_receiver_metrics *out);
+/* Connects when there is no connection. */
+int weir__wire_ask_told(struct weir__wire *, struct weir__wire_told *, struct weir_error *);
 void weir__wire_query_advance(struct weir__wire_query *);
 void weir__wire_query_end(struct weir__wire_query *, const struct weir_error *);
 
@@ -298,6 +309,8 @@ struct weir__wire {
     uint32_t idle_ms;
     int64_t patience_ms;
     struct weir__tls_context *tls;
+    struct weir__http_client http;      /* of administration; no url: the server tells it */
+    struct weir__tls_context *http_tls; /* when that has TLS and AMQP has none */
     struct weir__loops *loops;
     struct weir__loop *loop;
     struct weir__post close_post;
@@ -320,6 +333,7 @@ struct weir__wire {
     struct weir__wire_claim *claims;
     struct weir__wire_session *sessions;
     struct weir__wire_desk cbs, management;
+    struct weir__wire_told told; /* by this connection's other side */
 
     struct weir__mutex lock;
     struct weir__cond changed;

@@ -105,6 +105,7 @@ static void on_open(struct weir__wire *w)
 {
     struct weir_error err;
 
+    w->told = (struct weir__wire_told){0};
     if (weir__wire_desk_open(&w->cbs, w, "$cbs", &err) != 0) weir__wire_break(w, err.text);
 }
 

@@ -18,6 +18,10 @@
 #define REPLY_BYTES_MAX 262144
 #define NAME_BYTES 64
 
+#define CAPABILITY "weir:administration" /* wire_admin.h has what it means */
+#define PROPERTY_HTTP "weir:http"
+#define PROPERTY_HTTPS "weir:https"
+
 enum { REQUEST, REPLY };
 
 void weir__wire_put_text(struct weir__amqp_writer *w, const char *name, const char *value)
@@ -218,11 +222,25 @@ static void on_detach(struct weir__wire_desk *d, struct weir__wire_end *end,
     if (d == &d->wire->cbs) weir__wire_break(d->wire, "the link for tokens was detached");
 }
 
+/* What the other side tells of itself, if it is weir serve. */
+static void take_told(struct weir__wire *w, const struct weir__amqp_event *ev)
+{
+    const struct weir__amqp_value *map = &ev->fields->attach.properties;
+    struct weir__amqp_value http, https;
+
+    if (map->type != WEIR__AMQP_MAP || !weir__amqp_map_find(map, PROPERTY_HTTP, &http) ||
+        !weir__amqp_map_find(map, PROPERTY_HTTPS, &https))
+        return;
+    if (http.type != WEIR__AMQP_USHORT || https.type != WEIR__AMQP_USHORT) return;
+    w->told = (struct weir__wire_told){true, (uint16_t)http.u, (uint16_t)https.u};
+}
+
 static void on_event(struct weir__wire_desk *d, int which, const struct weir__amqp_event *ev)
 {
     switch (ev->type) {
     case WEIR__AMQP_EVENT_ATTACH:
         d->open[which] = true;
+        if (d == &d->wire->cbs) take_told(d->wire, ev);
         weir__wire_advance_all(d->wire);
         pump(d);
         break;
@@ -271,6 +289,9 @@ static int attach(struct weir__wire_desk *d, struct weir__amqp_session *session,
         terms.credit = REPLY_CREDIT;
         terms.max_message_size = REPLY_BYTES_MAX;
     }
+    if (d == &d->wire->cbs)
+        terms.desired_capabilities =
+            weir__amqp_bytes(WEIR__AMQP_SYMBOL, CAPABILITY, strlen(CAPABILITY));
     rc = weir__amqp_attach(session, &terms, &end->link, err);
     if (rc == 0) weir__amqp_link_set_user(end->link, end);
     return rc;

@@ -38,6 +38,9 @@ static void read_hub(struct weir__wire_query *q, const struct weir__amqp_value *
     q->hub_info = (struct weir_hub_info){
         .partitions = (uint32_t)number_in(map, "partition_count"),
         .created_ms = number_in(map, "created_at"),
+        .groups = (uint32_t)number_in(map, "weir:group_count"), /* only weir serve has the rest */
+        .retain_ms = number_in(map, "weir:retain_ms"),
+        .retain_bytes = (uint64_t)number_in(map, "weir:retain_bytes"),
     };
     if (weir__amqp_map_find(map, "name", &name) && name.bytes.len < WEIR_NAME_BYTES)
         len = name.bytes.len;
@@ -97,6 +100,10 @@ static uint32_t put_properties(struct weir__wire_request *r, struct weir__amqp_w
     int64_t expires_s;
     uint32_t count = 6;
 
+    if (q->wire->told.ours && !*q->partition) {
+        weir__wire_put_text(w, "weir:details", "true");
+        count += 2;
+    }
     weir__wire_put_text(w, "operation", "READ");
     weir__wire_put_text(w, "name", q->hub);
     weir__wire_put_text(w, "type", q->type);
@@ -179,11 +186,16 @@ void weir__wire_query_advance(struct weir__wire_query *q)
 {
     struct weir__wire *w = q->wire;
     char audience[WEIR__WIRE_AUDIENCE_BYTES];
-    struct weir_error err;
+    struct weir_error err, none = {0};
 
     if (q->asked || q->timer.running || w->stage == WEIR__WIRE_CLOSING) return;
     weir__wire_connect(w);
     if (w->stage != WEIR__WIRE_READY) return;
+    if (!q->type) {
+        q->told = w->told;
+        weir__wire_query_end(q, &none);
+        return;
+    }
     snprintf(audience, sizeof audience, "sb://%s/%s", w->to.host, q->hub);
     if (!q->claim) q->claim = weir__wire_claim_use(w, audience);
     if (!q->claim) try_later(q); /* there was no memory for it */
@@ -228,7 +240,7 @@ static int make_query(struct weir__wire_query **out, struct weir__wire *w, const
                       const char *type, struct weir_error *err)
 {
     struct weir__wire_query *q;
-    int rc = weir__wire_check_hub(w, hub, err);
+    int rc = type ? weir__wire_check_hub(w, hub, err) : 0;
 
     if (rc != 0) return rc;
     q = calloc(1, sizeof *q);
@@ -294,6 +306,18 @@ int weir__wire_partition_info(struct weir__backend *b, const char *hub, uint32_t
     }
     if (rc != 0) return weir__wrap(err, rc, "hub '%.64s', partition %" PRIu32, hub, partition);
     *out = q->p_info;
+    free_query(q);
+    return 0;
+}
+
+int weir__wire_ask_told(struct weir__wire *w, struct weir__wire_told *out, struct weir_error *err)
+{
+    struct weir__wire_query *q;
+    int rc = make_query(&q, w, "", NULL, err);
+
+    if (rc == 0) rc = run_query(q, err);
+    if (rc != 0) return rc;
+    *out = q->told;
     free_query(q);
     return 0;
 }

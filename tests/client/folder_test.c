@@ -1,5 +1,4 @@
 /* The contract on a folder, and what only folders do. */
-#include "client/contract/admin.h"
 #include "client/contract/contract.h"
 
 #include <sys/wait.h>
@@ -23,12 +22,7 @@ int contract_close(void **state)
     return rc;
 }
 
-void contract_hub(struct weir *w, uint32_t partitions)
-{
-    struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
-
-    assert_ok(weir_hub_create(w, "h", &o, &err));
-}
+const bool contract_lists_keys = true;
 
 static void what_was_acknowledged_is_there_after_a_reopen(void **state)
 {

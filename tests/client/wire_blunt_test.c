@@ -225,6 +225,39 @@ static void half_of_management_goes(void **state)
     }
 }
 
+/* ---- administration ---- */
+
+/* A server that is not weir serve, as Azure is, has none, and is not asked for it by HTTP. */
+static void strangers_are_not_administered(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = WIDE});
+    struct weir *w = open_blunt(b);
+    struct weir_rule rule = {.name = "r", .rights = WEIR_SEND};
+    struct weir_hub_changes changes = {.size = sizeof changes, .partitions = 8};
+    struct weir_hub_stats stats;
+
+    (void)state;
+    assert_int_equal(weir_hub_create(w, "x", NULL, &err), WEIR_ENOTSUP);
+    assert_non_null(strstr(err.text, "az eventhubs"));
+    assert_non_null(strstr(err.text, b->address));
+    assert_int_equal(weir_hub_update(w, "x", &changes, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_delete(w, "x", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_adopt(w, 1, "x", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_orphan_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_hub_stats(w, "x", &stats, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_group_create(w, "x", "g", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_group_delete(w, "x", "g", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_group_list(w, "x", NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_create(w, NULL, &rule, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_delete(w, NULL, "r", &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_rotate(w, NULL, "r", WEIR_PRIMARY_KEY, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_renew(w, NULL, "r", &rule, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_rule_list(w, NULL, NULL, NULL, &err), WEIR_ENOTSUP);
+    assert_int_equal(weir_error_class(WEIR_ENOTSUP), WEIR_CLASS_CALLER);
+    close_both(w, b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup(handles_that_never_come_back, start),
         cmocka_unit_test_setup(a_server_without_idempotent_producers, start),
         cmocka_unit_test_setup(half_of_management_goes, start),
+        cmocka_unit_test_setup(strangers_are_not_administered, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

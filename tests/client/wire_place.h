@@ -1,5 +1,5 @@
-/* wire_place.h - a server over a folder of its own and a client of it, for the tests of one program.
- * Hubs are made in the folder while the server is down, because the protocol cannot. */
+/* wire_place.h - a server over a folder of its own and a client of it, for the tests of one
+ * program. */
 #ifndef WEIR_TESTS_CLIENT_WIRE_PLACE_H
 #define WEIR_TESTS_CLIENT_WIRE_PLACE_H
 
@@ -66,13 +66,11 @@ static inline int place_open(struct weir **out, const char *address)
 static inline void place_make_hub(const char *name, uint32_t partitions)
 {
     struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
-    struct weir *folder;
+    struct weir *w;
 
-    assert_int_equal(serve_stop(&place.serve), 0);
-    assert_ok(weir_open(&folder, place.data, NULL, &err));
-    assert_ok(weir_hub_create(folder, name, &o, &err));
-    assert_ok(weir_close(folder, &err));
-    assert_int_equal(serve_again(&place.serve, place.data), 0);
+    assert_ok(place_open(&w, NULL));
+    assert_ok(weir_hub_create(w, name, &o, &err));
+    assert_ok(weir_close(w, &err));
 }
 
 #endif

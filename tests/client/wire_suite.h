@@ -18,33 +18,103 @@ int contract_close(void **state)
     return place_stop() != 0 ? -1 : rc;
 }
 
-void contract_hub(struct weir *w, uint32_t partitions)
+const bool contract_lists_keys = false; /* each is told once, when it is made */
+
+/* Another client of the server, with a rule's first key. */
+static struct weir *open_with_rule(const struct weir_rule *rule)
 {
-    (void)w;
-    place_make_hub("h", partitions);
+    char text[SERVE_CONNECTION_BYTES + WEIR_NAME_BYTES + WEIR_KEY_BYTES];
+    const char *port = strrchr(place_address(), ':');
+    struct weir *w;
+
+    snprintf(text, sizeof text,
+             "Endpoint=sb://localhost%s/;SharedAccessKeyName=%s;SharedAccessKey=%s%s%s", port,
+             rule->name, rule->key[WEIR_PRIMARY_KEY],
+             place.tls ? "" : ";UseDevelopmentEmulator=true",
+             place.websocket ? ";TransportType=AmqpWebSockets" : "");
+    assert_ok(weir_open(&w, text, &place.options, &err));
+    return w;
 }
 
-/* What Azure's protocol has no word for says so. */
-static void administration_is_elsewhere(void **state)
+/* The key that was told opens what its rights say, and nothing else, until it is taken away. */
+static void a_key_that_was_made_lets_in(void **state)
 {
-    struct weir *w = *state;
-    struct weir_hub_stats stats;
+    struct weir_rule rule = {.name = "till", .rights = WEIR_SEND};
+    struct weir *w = *state, *till;
+    struct weir_producer *p;
+    struct weir_hub_info info;
 
-    assert_int_equal(weir_hub_create(w, "x", NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_hub_update(w, "x", NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_hub_delete(w, "x", &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_hub_adopt(w, 1, "x", &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_orphan_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_hub_list(w, NULL, NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_hub_stats(w, "x", &stats, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_group_create(w, "x", "g", &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_group_delete(w, "x", "g", &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_group_list(w, "x", NULL, NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_rule_create(w, NULL, NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_rule_delete(w, NULL, "r", &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_rule_rotate(w, NULL, "r", WEIR_PRIMARY_KEY, NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_rule_list(w, NULL, NULL, NULL, &err), WEIR_ENOTSUP);
-    assert_int_equal(weir_error_class(WEIR_ENOTSUP), WEIR_CLASS_CALLER);
+    make_hub(w, 1);
+    assert_ok(weir_rule_create(w, NULL, &rule, &err));
+    till = open_with_rule(&rule);
+    p = open_producer(till);
+    send_text(p, "sold");
+    close_producer(p);
+    assert_ok(weir_hub_info(till, "h", &info, &err));
+    assert_int_equal(info.groups, 1);
+    assert_int_equal(weir_hub_create(till, "more", NULL, &err), WEIR_EDENIED);
+    assert_non_null(strstr(err.text, "'Manage' claim"));
+    assert_int_equal(weir_rule_list(till, NULL, NULL, NULL, &err), WEIR_EDENIED);
+    assert_ok(weir_close(till, &err));
+    assert_ok(weir_rule_delete(w, NULL, "till", &err));
+    till = open_with_rule(&rule);
+    assert_int_equal(weir_producer_open(&p, till, "h", NULL, &err), WEIR_EDENIED);
+    assert_int_equal(weir_group_create(till, "h", "g", &err), WEIR_EDENIED);
+    assert_ok(weir_close(till, &err));
+}
+
+/* A rule of one hub manages that hub. */
+static void a_key_of_a_hub_is_for_that_hub(void **state)
+{
+    struct weir_rule rule = {.name = "boss", .rights = WEIR_MANAGE};
+    struct weir *w = *state, *boss;
+
+    make_hub(w, 1);
+    assert_ok(weir_hub_create(w, "other", NULL, &err));
+    assert_ok(weir_rule_create(w, "h", &rule, &err));
+    assert_int_equal(rule.rights, WEIR_SEND | WEIR_LISTEN | WEIR_MANAGE);
+    boss = open_with_rule(&rule);
+    assert_ok(weir_group_create(boss, "h", "mine", &err));
+    assert_int_equal(weir_group_create(boss, "other", "mine", &err), WEIR_EDENIED);
+    assert_int_equal(weir_hub_list(boss, NULL, NULL, &err), WEIR_EDENIED);
+    assert_ok(weir_close(boss, &err));
+}
+
+/* The last key that opens everything stays: nobody could make another one. */
+static void the_last_manager_stays(void **state)
+{
+    assert_int_equal(weir_rule_delete(*state, NULL, "RootManageSharedAccessKey", &err),
+                     WEIR_EDENIED);
+    assert_non_null(strstr(err.text, "make another one first"));
+}
+
+static void *make_groups(void *arg)
+{
+    struct weir_error own;
+    char name[32];
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < 5; i++) {
+        snprintf(name, sizeof name, "g%lu-%d", (unsigned long)pthread_self() % 100000, i);
+        rc = weir_group_create(arg, "h", name, &own);
+    }
+    return rc == 0 ? arg : NULL;
+}
+
+static void threads_administer_at_a_time(void **state)
+{
+    pthread_t threads[4];
+    struct weir_hub_info info;
+    void *ended;
+
+    make_hub(*state, 1);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, make_groups, *state);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &ended);
+        assert_non_null(ended);
+    }
+    assert_ok(weir_hub_info(*state, "h", &info, &err));
+    assert_int_equal(info.groups, 21);
 }
 
 static void hubs_are_described(void **state)
@@ -155,7 +225,11 @@ static int run_suite(bool tls, bool websocket)
         CONTRACT_EVENT_TESTS,
         CONTRACT_PRODUCER_TESTS,
         CONTRACT_RECEIVER_TESTS,
-        CONTRACT_TEST(administration_is_elsewhere),
+        CONTRACT_ADMIN_TESTS,
+        CONTRACT_TEST(a_key_that_was_made_lets_in),
+        CONTRACT_TEST(a_key_of_a_hub_is_for_that_hub),
+        CONTRACT_TEST(the_last_manager_stays),
+        CONTRACT_TEST(threads_administer_at_a_time),
         CONTRACT_TEST(hubs_are_described),
         CONTRACT_TEST(the_largest_batch_goes_through),
         CONTRACT_TEST(read_ahead_is_limited),

@@ -19,13 +19,6 @@ int contract_close(void **state)
     return rc;
 }
 
-void contract_hub(struct weir *w, uint32_t partitions)
-{
-    struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
-
-    assert_ok(weir_hub_create(w, "h", &o, &err));
-}
-
 static void a_folder_keeps_its_space(void **state)
 {
     char first[WEIR_SPACE_BYTES], again[WEIR_SPACE_BYTES], path[TEMPDIR_BYTES + 8];

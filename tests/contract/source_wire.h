@@ -19,12 +19,6 @@ int contract_close(void **state)
     return place_stop() != 0 ? -1 : rc;
 }
 
-void contract_hub(struct weir *w, uint32_t partitions)
-{
-    (void)w;
-    place_make_hub("h", partitions);
-}
-
 /* Two servers on one machine are two places: the port tells them apart. */
 static void a_space_has_its_host_and_port(void **state)
 {

@@ -62,9 +62,81 @@ static void groups_come_and_go(void **state)
     assert_int_equal(weir_group_delete(w, "h", WEIR_DEFAULT_GROUP, &err), WEIR_EDENIED);
     assert_ok(weir_group_delete(w, "h", "alarm", &err));
     assert_int_equal(weir_group_delete(w, "h", "alarm", &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_group_create(w, "h", "a/b", &err), WEIR_EINVAL);
+    assert_int_equal(weir_group_create(w, "h", NULL, &err), WEIR_EINVAL);
+    assert_int_equal(weir_group_create(w, "nope", "g", &err), WEIR_ENOTFOUND);
     assert_ok(weir_group_list(w, "h", join_name, names, &err));
     assert_string_equal(names, "$Default archive late ");
     assert_int_equal(weir_group_list(w, "nope", join_name, names, &err), WEIR_ENOTFOUND);
+}
+
+static void hubs_are_changed(void **state)
+{
+    struct weir *w = *state;
+    struct weir_hub_changes c = {.size = sizeof c, .partitions = 3, .retain_bytes = 1 << 30};
+    struct weir_producer_options last = {.size = sizeof last, .pinned = true, .partition = 2};
+    struct weir_hub_info info;
+    struct weir_producer *p;
+
+    make_hub(w, 2);
+    assert_int_equal(weir_producer_open(&p, w, "h", &last, &err), WEIR_ENOTFOUND);
+    assert_ok(weir_hub_update(w, "H", &c, &err));
+    assert_ok(weir_hub_info(w, "h", &info, &err));
+    assert_int_equal(info.partitions, 3);
+    assert_int_equal(info.retain_bytes, 1 << 30);
+    assert_int_equal(info.retain_ms, 7 * 86400000);
+    p = open_pinned(w, 2);
+    send_text(p, "into the new one");
+    close_producer(p);
+    c = (struct weir_hub_changes){.size = sizeof c,
+                                  .retain_ms = -1,
+                                  .retain_bytes = WEIR_RETAIN_ALL};
+    assert_ok(weir_hub_update(w, "h", &c, &err));
+    assert_ok(weir_hub_info(w, "h", &info, &err));
+    assert_int_equal(info.partitions, 3);
+    assert_int_equal(info.retain_bytes, 0);
+    assert_true(info.retain_ms < 0);
+    c = (struct weir_hub_changes){.size = sizeof c, .partitions = 2};
+    assert_int_equal(weir_hub_update(w, "h", &c, &err), WEIR_EINVAL);
+    c.partitions = 4;
+    assert_int_equal(weir_hub_update(w, "nope", &c, &err), WEIR_ENOTFOUND);
+}
+
+static int stop_list(const struct weir_hub_info *h, void *user)
+{
+    *(int *)user += 1;
+    return h->partitions == 7 ? WEIR_EINVAL : 0; /* a code that means something else inside */
+}
+
+/* What fn returns is what the call returns, and it may call the library. */
+static void a_list_ends_when_its_reader_says(void **state)
+{
+    struct weir *w = *state;
+    struct weir_hub_options o = {.size = sizeof o, .partitions = 7};
+    int seen = 0;
+
+    assert_ok(weir_hub_create(w, "a", NULL, &err));
+    assert_ok(weir_hub_create(w, "b", &o, &err));
+    assert_ok(weir_hub_create(w, "c", NULL, &err));
+    assert_int_equal(weir_hub_list(w, stop_list, &seen, &err), WEIR_EINVAL);
+    assert_int_equal(seen, 2);
+}
+
+static int count_orphan(const struct weir_orphan *o, void *user)
+{
+    (void)o;
+    *(int *)user += 1;
+    return 0;
+}
+
+static void there_are_no_orphans(void **state)
+{
+    struct weir *w = *state;
+    int count = 0;
+
+    assert_ok(weir_orphan_list(w, count_orphan, &count, &err));
+    assert_int_equal(count, 0);
+    assert_int_equal(weir_hub_adopt(w, 42, "h", &err), WEIR_ENOTFOUND);
 }
 
 static int keep_rule(const struct weir_rule *r, void *user)
@@ -80,17 +152,42 @@ static void rules_have_two_keys(void **state)
 
     make_hub(w, 1);
     assert_ok(weir_rule_create(w, "h", &rule, &err));
+    assert_int_equal(strlen(rule.key[WEIR_PRIMARY_KEY]), 44);
+    assert_string_not_equal(rule.key[WEIR_PRIMARY_KEY], rule.key[WEIR_SECONDARY_KEY]);
+    assert_int_equal(weir_rule_create(w, "h", &rule, &err), WEIR_EEXIST);
     assert_ok(weir_rule_list(w, "h", keep_rule, &got, &err));
     assert_string_equal(got.name, "door");
     assert_int_equal(got.rights, WEIR_SEND);
-    assert_int_equal(strlen(got.key[WEIR_PRIMARY_KEY]), 44);
-    assert_string_not_equal(got.key[WEIR_PRIMARY_KEY], got.key[WEIR_SECONDARY_KEY]);
-    assert_ok(weir_rule_rotate(w, "h", "door", WEIR_SECONDARY_KEY, "chosen", &err));
-    assert_ok(weir_rule_list(w, "h", keep_rule, &after, &err));
-    assert_string_equal(after.key[WEIR_PRIMARY_KEY], got.key[WEIR_PRIMARY_KEY]);
-    assert_string_equal(after.key[WEIR_SECONDARY_KEY], "chosen");
+    assert_string_equal(got.key[0], contract_lists_keys ? rule.key[0] : "");
+    assert_string_equal(got.key[1], contract_lists_keys ? rule.key[1] : "");
+    assert_ok(weir_rule_rotate(w, "h", "door", WEIR_PRIMARY_KEY, "chosen-\"\\", &err));
+    assert_ok(weir_rule_renew(w, "h", "DOOR", &after, &err));
+    assert_string_equal(after.name, "door");
+    assert_int_equal(after.rights, WEIR_SEND);
+    assert_string_equal(after.key[WEIR_SECONDARY_KEY], "chosen-\"\\");
+    assert_int_equal(strlen(after.key[WEIR_PRIMARY_KEY]), 44);
+    assert_string_not_equal(after.key[WEIR_PRIMARY_KEY], rule.key[WEIR_PRIMARY_KEY]);
+    assert_ok(weir_rule_rotate(w, "h", "door", WEIR_SECONDARY_KEY, NULL, &err));
+    assert_int_equal(weir_rule_renew(w, "h", "window", &after, &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_rule_rotate(w, "h", "door", WEIR_PRIMARY_KEY, "a b", &err), WEIR_EINVAL);
     assert_ok(weir_rule_delete(w, "h", "door", &err));
     assert_int_equal(weir_rule_delete(w, "h", "door", &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_rule_delete(w, "h", NULL, &err), WEIR_EINVAL);
+}
+
+static void rules_have_a_limit(void **state)
+{
+    struct weir *w = *state;
+    struct weir_rule rule = {.rights = WEIR_LISTEN, .key = {"one", "two"}};
+
+    make_hub(w, 1);
+    for (int i = 0; i < 12; i++) {
+        snprintf(rule.name, sizeof rule.name, "r%d", i);
+        assert_ok(weir_rule_create(w, "h", &rule, &err));
+        assert_string_equal(rule.key[WEIR_PRIMARY_KEY], "one");
+    }
+    snprintf(rule.name, sizeof rule.name, "one-more");
+    assert_int_equal(weir_rule_create(w, "h", &rule, &err), WEIR_ELIMIT);
 }
 
 static void options_of_any_age_are_understood(void **state)
@@ -136,11 +233,11 @@ static void numbers_tell_what_happened(void **state)
     assert_next(r, "a");
     assert_ok(weir_partition_info(w, "h", 0, &info, &err));
     assert_int_equal(info.next_sequence, 2);
-    assert_int_equal(info.last_offset, at.offset);
-    assert_int_equal(info.last_time_ms, at.enqueued_time_ms);
+    if (at.placed) assert_int_equal(info.last_offset, at.offset);
+    if (at.placed) assert_int_equal(info.last_time_ms, at.enqueued_time_ms);
     assert_ok(weir_hub_stats(w, "h", &stats, &err));
     assert_int_equal(stats.events_in, 2);
-    assert_int_equal(stats.events_out, 1);
+    assert_in_range(stats.events_out, 1, 2); /* a connection reads ahead */
     assert_int_equal(stats.receivers, 1);
     assert_int_equal(stats.damaged_ranges, 0);
     assert_int_equal(weir_receiver_skip(r, NULL, NULL, &err), WEIR_EINVAL);

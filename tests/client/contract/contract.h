@@ -1,11 +1,11 @@
 /* contract.h - what producers, receivers and administration promise on every kind of place.
  *
  * A test program defines contract_open, which gives an empty place, contract_close and
- * contract_hub, and runs the lists of tests that its place has the words for. The tests use the
- * public headers only. */
+ * contract_lists_keys, and runs the lists of tests. The tests use the public headers only. */
 #ifndef WEIR_TESTS_CONTRACT_CONTRACT_H
 #define WEIR_TESTS_CONTRACT_CONTRACT_H
 
+#include "admin.h"
 #include "event.h"
 #include "place.h"
 #include "producer.h"
@@ -37,9 +37,10 @@
         CONTRACT_TEST(epochs_decide_who_reads), CONTRACT_TEST(metrics_tell_what_is_newest),        \
         CONTRACT_TEST(what_makes_no_sense_is_refused)
 
-/* Of admin.h, which a place includes that can be administered. */
 #define CONTRACT_ADMIN_TESTS                                                                       \
-    CONTRACT_TEST(hubs_come_and_go), CONTRACT_TEST(groups_come_and_go),                            \
+    CONTRACT_TEST(hubs_come_and_go), CONTRACT_TEST(hubs_are_changed),                              \
+        CONTRACT_TEST(a_list_ends_when_its_reader_says), CONTRACT_TEST(there_are_no_orphans),      \
+        CONTRACT_TEST(groups_come_and_go), CONTRACT_TEST(rules_have_a_limit),                      \
         CONTRACT_TEST(rules_have_two_keys), CONTRACT_TEST(a_deleted_hub_says_so),                  \
         CONTRACT_TEST(options_of_any_age_are_understood),                                          \
         CONTRACT_TEST(numbers_tell_what_happened), CONTRACT_TEST(a_place_in_use_is_not_closed)

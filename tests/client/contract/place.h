@@ -18,7 +18,8 @@
  * teardown; *state is the struct weir. */
 int contract_open(void **state);
 int contract_close(void **state);
-void contract_hub(struct weir *, uint32_t partitions); /* makes the hub "h", or fails the test */
+/* Whether lists of rules have their keys in them. */
+extern const bool contract_lists_keys;
 
 #define PATIENCE_MS 30000 /* for what must happen; a test that waits so long fails */
 #define QUIET_MS 20       /* for what must not: long enough on most days */
@@ -33,7 +34,9 @@ static struct weir_error err;
 
 static inline void make_hub(struct weir *w, uint32_t partitions)
 {
-    contract_hub(w, partitions);
+    struct weir_hub_options o = {.size = sizeof o, .partitions = partitions};
+
+    assert_ok(weir_hub_create(w, "h", &o, &err));
 }
 
 static inline uint64_t events_in(struct weir *w, uint32_t partition)

@@ -1,31 +1,28 @@
-/* ask.c - an exchange: a loop of one thread dials, writes and reads; the caller waits for its end.
+/* http_client.c - an exchange: the loop dials, writes and reads; the caller waits for its end.
  *
- *   caller   writes the question > posts it ........................ waits > reads the answer
- *   loop                           dials > writes > reads > ends it  says so */
-#include "cli/ask.h"
+ *   caller   writes the request > posts it ......................... waits > reads the answer
+ *   loop                          dials > writes > reads > ends it   says so
+ *
+ * The exchange lies on the caller's stack: nothing of it may be touched after `over` was set. */
+#include "client/http_client.h"
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/buf.h"
+#include "base/thread.h"
 #include "http/head.h"
 #include "io/tcp.h"
 
 #define READ_BYTES 16384u
-#define HOST_MAX 253
 #define LENGTH_DIGITS_MAX 10
 
-struct weir__ask {
-    char url[HOST_MAX + 32];
-    char address[HOST_MAX + 16]; /* HOST:PORT */
-    const char *host;            /* the same as it is in url: Host */
-    struct weir__loops *loops;
-    struct weir__tls_context *tls; /* NULL: plain */
+struct exchange {
+    const struct weir__http_client *client;
     struct weir__post dial;
     struct weir__timer timer;
 
-    /* The exchange in work; the loop's until it is over. */
+    /* The loop's until it is over. */
     struct weir__tcp *tcp;
     struct weir__buf out, in;
     size_t sent, seen, head_len;
@@ -41,7 +38,7 @@ struct weir__ask {
 
 /* ---- what came ---- */
 
-static void fail_exchange(struct weir__ask *a, int code, const char *text)
+static void fail_exchange(struct exchange *a, int code, const char *text)
 {
     if (a->why.code == 0) weir__fail(&a->why, code, "%s", text);
     if (a->tcp) weir__tcp_abort(a->tcp, text);
@@ -64,7 +61,7 @@ static bool read_length(const struct weir__http_answer *head, uint64_t *out)
 }
 
 /* false: this is not going to be the head of an answer. Not all of it may be there yet. */
-static bool read_head(struct weir__ask *a)
+static bool read_head(struct exchange *a)
 {
     struct weir__http_refusal no;
     size_t len;
@@ -79,7 +76,7 @@ static bool read_head(struct weir__ask *a)
 }
 
 /* Looks for the end of the head, and then of the body. */
-static void look(struct weir__ask *a)
+static void look(struct exchange *a)
 {
     if (a->head_len == 0 && !read_head(a)) {
         fail_exchange(a, WEIR_ENOTSUP, "what answers there does not speak HTTP");
@@ -100,7 +97,7 @@ static void on_opened(void *owner, struct weir__tcp *tcp)
 
 static uint8_t *give_room(void *owner, size_t *room)
 {
-    struct weir__ask *a = owner;
+    struct exchange *a = owner;
     uint8_t *at = weir__buf_room(&a->in, READ_BYTES);
 
     *room = at ? READ_BYTES : 0;
@@ -110,7 +107,7 @@ static uint8_t *give_room(void *owner, size_t *room)
 
 static void on_received(void *owner, size_t bytes)
 {
-    struct weir__ask *a = owner;
+    struct exchange *a = owner;
 
     a->in.len += bytes;
     if (!a->whole) look(a);
@@ -118,7 +115,7 @@ static void on_received(void *owner, size_t bytes)
 
 static void on_ended(void *owner)
 {
-    struct weir__ask *a = owner;
+    struct exchange *a = owner;
 
     a->whole |= a->head_len && a->length == UINT64_MAX;
     if (!a->whole)
@@ -129,22 +126,22 @@ static void on_ended(void *owner)
 
 static struct weir__bytes give_output(void *owner)
 {
-    struct weir__ask *a = owner;
+    struct exchange *a = owner;
 
     return weir__bytes_of(a->out.at + a->sent, a->out.len - a->sent);
 }
 
 static void on_sent(void *owner, size_t bytes)
 {
-    struct weir__ask *a = owner;
+    struct exchange *a = owner;
 
     a->sent += bytes;
 }
 
-/* The first reason counts; who has the whole answer needs none. */
-static void finish(struct weir__ask *a, const struct weir_error *why)
+/* The first reason counts; an exchange with the whole answer needs none. */
+static void finish(struct exchange *a, const struct weir_error *why)
 {
-    weir__loop_timer_stop(weir__loops_at(a->loops, 0), &a->timer);
+    weir__loop_timer_stop(a->client->loop, &a->timer);
     weir__mutex_lock(&a->lock);
     a->tcp = NULL;
     if (!a->whole && a->why.code == 0) a->why = *why;
@@ -170,19 +167,28 @@ static const struct weir__tcp_calls calls = {
 
 static void on_late(void *arg)
 {
-    fail_exchange(arg, WEIR_EUNREACHABLE, "no answer within 15 s");
+    struct exchange *a = arg;
+    char text[64];
+    long long ms = a->client->timeout_ms;
+
+    if (ms % 1000 == 0)
+        snprintf(text, sizeof text, "no answer within %lld s", ms / 1000);
+    else
+        snprintf(text, sizeof text, "no answer within %lld ms", ms);
+    fail_exchange(a, WEIR_EUNREACHABLE, text);
 }
 
 static void dial(void *arg)
 {
-    struct weir__ask *a = arg;
-    struct weir__loop *loop = weir__loops_at(a->loops, 0);
-    struct weir__tcp_options options = {.address = a->address, .tls = a->tls};
+    struct exchange *a = arg;
+    struct weir__loop *loop = a->client->loop;
+    struct weir__tcp_options options = {.address = a->client->address,
+                                        .tls = a->client->secure ? a->client->tls : NULL};
     struct weir_error err;
     int rc = weir__tcp_connect(&a->tcp, loop, &options, &calls, a, &err);
 
     if (rc == 0)
-        weir__loop_timer_start(loop, &a->timer, weir__loop_now_ms(loop) + WEIR__ASK_MS);
+        weir__loop_timer_start(loop, &a->timer, weir__loop_now_ms(loop) + a->client->timeout_ms);
     else
         finish(a, &err);
 }
@@ -199,27 +205,29 @@ static bool add_field(struct weir__buf *b, const char *name, const char *value)
     return add_text(b, name) && add_text(b, ": ") && add_text(b, value) && add_text(b, "\r\n");
 }
 
-static bool write_question(struct weir__ask *a, const struct weir__question *q)
+static bool write_request(struct exchange *a, const struct weir__http_call *call)
 {
     struct weir__buf *b = &a->out;
+    const char *host = strstr(a->client->url, "://") + 3;
     char length[24];
     bool ok;
 
-    weir__buf_clear(b);
-    snprintf(length, sizeof length, "%zu", q->body ? strlen(q->body) : 0);
-    ok = add_text(b, q->method) && add_text(b, " ") && add_text(b, q->path) &&
-         add_text(b, " HTTP/1.0\r\n") && add_field(b, "Host", a->host) &&
+    snprintf(length, sizeof length, "%zu", call->body.len);
+    ok = add_text(b, call->method) && add_text(b, " ") && add_text(b, call->path) &&
+         add_text(b, " HTTP/1.0\r\n") && add_field(b, "Host", host) &&
          add_field(b, "Connection", "close") && add_field(b, "Content-Length", length);
-    if (ok && q->body) ok = add_field(b, "Content-Type", "application/json");
-    if (ok && q->token) ok = add_field(b, "Authorization", q->token);
-    if (ok && q->only_new) ok = add_field(b, "If-None-Match", "*");
-    return ok && add_text(b, "\r\n") && (!q->body || add_text(b, q->body));
+    if (ok && call->body.at) ok = add_field(b, "Content-Type", "application/json");
+    if (ok && call->token) ok = add_field(b, "Authorization", call->token);
+    if (ok && call->only_new) ok = add_field(b, "If-None-Match", "*");
+    return ok && add_text(b, "\r\n") &&
+           (call->body.len == 0 || weir__buf_add(b, call->body.at, call->body.len));
 }
 
-static int wait_for_end(struct weir__ask *a, struct weir_error *err)
+static int wait_for_end(struct exchange *a, struct weir_error *err)
 {
-    int code;
+    int code, rc = weir__loop_post(a->client->loop, &a->dial);
 
+    assert(rc == 0); /* the loop lives as long as its borrower */
     weir__mutex_lock(&a->lock);
     while (!a->over) weir__cond_wait(&a->changed, &a->lock, INT64_MAX);
     code = a->why.code;
@@ -228,102 +236,88 @@ static int wait_for_end(struct weir__ask *a, struct weir_error *err)
     return code;
 }
 
-int weir__ask(struct weir__ask *a, const struct weir__question *q, struct weir__reply *out,
-              struct weir_error *err)
+/* A change whose whole request went out may have been made, although nobody said so. */
+static int judge(const struct exchange *a, const struct weir__http_call *call, int code,
+                 struct weir_error *err)
 {
-    int rc;
+    bool asks = strcmp(call->method, "GET") == 0;
 
-    if (!write_question(a, q)) return weir__fail(err, WEIR_ETOOBIG, "the question is too long");
-    weir__buf_clear(&a->in);
-    a->sent = a->seen = a->head_len = 0;
-    a->whole = a->over = false;
-    a->why.code = 0;
-    rc = weir__loop_post(weir__loops_at(a->loops, 0), &a->dial);
-    assert(rc == 0); /* it goes on until weir__ask_close */
-    rc = wait_for_end(a, err);
-    if (rc != 0) return weir__wrap(err, rc, "%s", a->url);
-    out->status = a->head.status;
-    out->body = weir__bytes_of(a->in.at + a->head_len, a->in.len - a->head_len);
-    if (out->body.len > a->length) out->body.len = (size_t)a->length;
-    return 0;
+    if (asks || code != WEIR_EUNREACHABLE || a->sent < a->out.len)
+        return weir__wrap(err, code, "%s", a->client->url);
+    if (err) err->code = WEIR_EUNKNOWN;
+    return weir__wrap(err, WEIR_EUNKNOWN, "%s: whether it was done is unknown", a->client->url);
 }
 
-/* ---- lives ---- */
+static void take_reply(struct exchange *a, struct weir__http_reply *out)
+{
+    out->bytes = a->in;
+    weir__buf_init(&a->in, 0);
+    out->status = a->head.status;
+    out->body = weir__bytes_of(out->bytes.at + a->head_len, out->bytes.len - a->head_len);
+    if (out->body.len > a->length) out->body.len = (size_t)a->length;
+}
+
+int weir__http_client_ask(const struct weir__http_client *client,
+                          const struct weir__http_call *call, struct weir__http_reply *out,
+                          struct weir_error *err)
+{
+    struct exchange a = {.client = client};
+    int rc;
+
+    *out = (struct weir__http_reply){0};
+    weir__buf_init(&a.out, WEIR__HTTP_CLIENT_REQUEST_MAX);
+    weir__buf_init(&a.in, WEIR__HTTP_CLIENT_ANSWER_MAX);
+    weir__post_init(&a.dial, dial, &a);
+    weir__timer_init(&a.timer, on_late, &a);
+    weir__mutex_init(&a.lock);
+    weir__cond_init(&a.changed);
+    if (write_request(&a, call))
+        rc = wait_for_end(&a, err);
+    else
+        rc = weir__fail(err, WEIR_ETOOBIG, "the request is too long");
+    if (rc == 0)
+        take_reply(&a, out);
+    else
+        rc = judge(&a, call, rc, err);
+    weir__cond_fini(&a.changed);
+    weir__mutex_fini(&a.lock);
+    weir__buf_fini(&a.out);
+    weir__buf_fini(&a.in);
+    return rc;
+}
+
+void weir__http_reply_fini(struct weir__http_reply *r)
+{
+    weir__buf_fini(&r->bytes);
+}
+
+/* ---- where ---- */
 
 /* How long the host and port behind "http://" are; 0: they are not, or something follows. */
 static size_t host_length(const char *host)
 {
     size_t len = strcspn(host, "/");
 
-    if (len > HOST_MAX || strcspn(host, " @?#%\\\r\n\t") < len) return 0;
+    if (len >= WEIR__HTTP_CLIENT_HOST_MAX || strcspn(host, " @?#%\\\r\n\t") < len) return 0;
     return strcmp(host + len, "") == 0 || strcmp(host + len, "/") == 0 ? len : 0;
 }
 
 /* The usual port is added when there is none. */
-static int set_address(struct weir__ask *a, const char *url, struct weir_error *err)
+int weir__http_client_set_url(struct weir__http_client *c, const char *url, struct weir_error *err)
 {
-    bool tls = strncmp(url, "https://", 8) == 0, plain = strncmp(url, "http://", 7) == 0;
-    size_t scheme = tls ? 8 : 7, len = tls || plain ? host_length(url + scheme) : 0;
-    const char *colon;
+    bool plain = strncmp(url, "http://", 7) == 0;
+    size_t scheme = plain ? 7 : 8, len;
+    const char *host, *colon;
 
+    c->secure = strncmp(url, "https://", 8) == 0;
+    len = c->secure || plain ? host_length(url + scheme) : 0;
     if (len == 0)
         return weir__fail(err, WEIR_EINVAL,
                           "'%.200s' is not http://HOST[:PORT] or https://HOST[:PORT]", url);
-    snprintf(a->url, sizeof a->url, "%.*s", (int)(scheme + len), url);
-    a->host = a->url + scheme;
-    colon = strrchr(a->host, ':');
+    snprintf(c->url, sizeof c->url, "%.*s", (int)(scheme + len), url);
+    host = c->url + scheme;
+    colon = strrchr(host, ':');
     if (colon && strchr(colon, ']')) colon = NULL; /* of an address */
-    snprintf(a->address, sizeof a->address, "%s%s", a->host, colon ? "" : tls ? ":443" : ":80");
+    snprintf(c->address, sizeof c->address, "%s%s", host, colon ? "" : c->secure ? ":443" : ":80");
     return 0;
-}
-
-static int open_roads(struct weir__ask *a, struct weir_error *err)
-{
-    struct weir__loops_options one = {.count = 1};
-    struct weir__tls_options client = {.client = true};
-    int rc = weir__loops_start(&a->loops, &one, err);
-
-    if (rc == 0 && strncmp(a->url, "https", 5) == 0)
-        rc = weir__tls_context_new(&a->tls, &client, err);
-    return rc;
-}
-
-int weir__ask_open(struct weir__ask **out, const char *url, struct weir_error *err)
-{
-    struct weir__ask *a = calloc(1, sizeof *a);
-    int rc;
-
-    *out = NULL;
-    if (!a) return weir__fail(err, WEIR_ENOMEM, "out of memory for a question");
-    weir__mutex_init(&a->lock);
-    weir__cond_init(&a->changed);
-    weir__buf_init(&a->out, WEIR__ASK_QUESTION_MAX);
-    weir__buf_init(&a->in, WEIR__ASK_ANSWER_MAX);
-    weir__post_init(&a->dial, dial, a);
-    weir__timer_init(&a->timer, on_late, a);
-    rc = set_address(a, url, err);
-    if (rc == 0) rc = open_roads(a, err);
-    if (rc != 0) {
-        weir__ask_close(a);
-        return rc;
-    }
-    *out = a;
-    return 0;
-}
-
-void weir__ask_close(struct weir__ask *a)
-{
-    if (!a) return;
-    weir__loops_free(a->loops);
-    weir__tls_context_free(a->tls);
-    weir__buf_fini(&a->out);
-    weir__buf_fini(&a->in);
-    weir__cond_fini(&a->changed);
-    weir__mutex_fini(&a->lock);
-    free(a);
-}
-
-const char *weir__ask_url(const struct weir__ask *a)
-{
-    return a->url;
 }
