@@ -19,6 +19,9 @@ extern const struct weir__command weir__command_serve;
 extern const struct weir__command weir__command_trust;
 extern const struct weir__command weir__command_tail;
 extern const struct weir__command weir__command_process;
+extern const struct weir__command weir__command_group_create; /* group_admin.c */
+extern const struct weir__command weir__command_group_list;
+extern const struct weir__command weir__command_group_delete;
 extern const struct weir__command weir__command_group_describe;  /* group.c */
 extern const struct weir__command weir__command_checkpoint_list; /* checkpoint.c */
 extern const struct weir__command weir__command_checkpoint_set;

@@ -10,9 +10,20 @@
 static int run_version(const struct weir__command *, int argc, char **argv);
 static int run_help(const struct weir__command *, int argc, char **argv);
 
+struct version_options {
+    struct weir__common common;
+    bool json;
+};
+
+static const struct weir__args_row version_rows[] = {
+    {"json", WEIR__ARGS_FLAG, offsetof(struct version_options, json), NULL, "one line of JSON"},
+    {0},
+};
+
 static const struct weir__command command_version = {.name = "version",
                                                      .words = "",
                                                      .summary = "print the version",
+                                                     .rows = version_rows,
                                                      .run = run_version};
 
 static const struct weir__command command_help = {.name = "help",
@@ -32,7 +43,10 @@ static const struct weir__command *const commands[] = {
     &weir__command_send,
     &weir__command_tail,
     &weir__command_process,
+    &weir__command_group_create,
+    &weir__command_group_list,
     &weir__command_group_describe,
+    &weir__command_group_delete,
     &weir__command_checkpoint_list,
     &weir__command_checkpoint_set,
     &weir__command_checkpoint_delete,
@@ -108,11 +122,11 @@ static void print_overview(void)
 
 static int run_version(const struct weir__command *self, int argc, char **argv)
 {
-    struct weir__common options = {0};
+    struct version_options o = {0};
     int code;
 
-    if (!weir__args_parse(self, argc, argv, &options, &code)) return code;
-    printf("weir %s\n", weir_version());
+    if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
+    printf(o.json ? "{\"version\":\"%s\"}\n" : "weir %s\n", weir_version());
     return weir__exit_printed(WEIR__EXIT_OK);
 }
 
