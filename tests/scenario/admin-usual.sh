@@ -59,13 +59,13 @@ string=$(cat out)
 start --json --data ../keys --amqps off
 expect 1 "$WEIR" hub list
 said '^weir: there is no ./weir-data, and the server at 127.0.0.1:5300 wants a key of its own; --connect names it$' err
-expect 0 "$WEIR" hub create homes --connect "$string" # its HTTP is at the usual port
+expect 0 "$WEIR" hub create homes --connect "$string"
 expect 0 env WEIR_CONNECT="$string" "$WEIR" hub list
 said '^homes '
 [ ! -s err ] || fail "it was told where"
 stop
 expect 4 "$WEIR" hub list --connect "$string"
-said 'administration by HTTP, at its usual port (--admin names another): http://localhost:5300: ' err
+said '^weir: hub list: .*localhost:5672.* refused' err
 
 # ---- and nothing again: the folder is made ----
 expect 0 "$WEIR" hub create first

@@ -30,7 +30,7 @@ said 'usage: weir COMMAND'
 said 'exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable'
 for command in 'hub create' 'hub list' 'hub show' 'hub update' 'hub delete' 'hub adopt' send tail serve 'key add' \
     'key list' 'key rotate' 'key remove' trust inspect backup restore upgrade 'bench send' \
-    'bench receive' 'bench e2e' 'bench wire' 'bench log' demo version help; do
+    'bench receive' 'bench e2e' 'bench wire' 'bench log' demo 'group create' 'group list' 'group delete' version help; do
     expect 0 "$WEIR" $command --help
     [ -s out ] && [ ! -s err ] || fail "the help of '$command' is not on standard output"
     said usage
