@@ -81,6 +81,11 @@ hears 1 'hub list: HTTP 418: a teapot'
 { printf "$ok\r\n"; head -c 7000000 /dev/zero | tr '\0' ' '; } >long
 serve long
 hears 1 'the answer is too long'
+# A change that was sent and not answered may have been made, and that is said.
+say ''
+expect 1 "$WEIR" hub delete homes --connect "$string" --admin "$at"
+said 'whether it was done is unknown: the connection ended before the answer did' err
+
 # A key that was made is shown, or it is an error.
 say 'HTTP/1.1 201 Made\r\n\r\n{"name":"send-listen"}'
 expect 1 "$WEIR" key add --connect "$string" --admin "$at"
