@@ -32,6 +32,8 @@
  *               _exit. Files are opened close-on-exec.
  *   Process     No signal handler is installed, no signal is raised (SIGPIPE neither), every signal
  *               is blocked in the library's threads, and nothing is printed: see the log callback.
+ *               Descriptors 0, 1 and 2 are the program's: no file or socket is kept under these
+ *               numbers, also when they are closed.
  *   Options     Option structs begin with `size_t size`, which the caller sets to sizeof the
  *               struct, so that a program keeps working with a later library; 0 is WEIR_EINVAL.
  *               Every other member may be zero, which is its default. NULL is all defaults.

@@ -1,7 +1,9 @@
 /* main.c - the weir program: a table of commands. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/exit.h"
@@ -165,11 +167,23 @@ static int run_other(int argc, char **argv)
     return weir__exit_usage("", "unknown command '%s'", word);
 }
 
+/* A command may be started with some of 0, 1 and 2 closed. What it opened next would be taken for
+ * them: its words would go into a file of the hubs. A closed standard input has ended. */
+static bool fill_standard(void)
+{
+    int fd;
+
+    do fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd >= 0 && close(fd) == 0;
+}
+
 int main(int argc, char **argv)
 {
     const struct weir__command *command;
     int words;
 
+    if (!fill_standard()) return WEIR__EXIT_FAILURE;
     signal(SIGPIPE, SIG_IGN); /* whoever reads us may stop: that is an error of a write */
     command = find_command(argc - 1, argv + 1, &words);
     if (!command) return run_other(argc - 1, argv + 1);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "io/holder.h"
 #include "io/state.h"
 
@@ -55,7 +56,8 @@ static int bind_one(struct weir__bound *b, const struct addrinfo *info, int back
 
     memcpy(&a, info->ai_addr, info->ai_addrlen);
     if (b->count) *port_of(&a) = htons((uint16_t)b->port);
-    fd = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    fd = weir__descriptor_move(
+        socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (fd < 0) return weir__fail_errno(err, errno, "socket");
     rc = listen_on(fd, &a, info->ai_addrlen, backlog, err);
     if (rc != 0) {

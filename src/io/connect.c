@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "io/state.h"
 
 struct weir__dial {
@@ -100,7 +101,8 @@ static bool try_address(struct weir__dial *d)
 {
     const struct addrinfo *a = d->at;
 
-    d->fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    d->fd =
+        weir__descriptor_move(socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (d->fd >= 0 && (connect(d->fd, a->ai_addr, a->ai_addrlen) == 0 || errno == EINPROGRESS) &&
         uv_poll_init(&d->c->loop->uv, &d->poll, d->fd) == 0) {
         d->poll.data = d;

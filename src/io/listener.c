@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
 #include "io/state.h"
 
 struct ear {
@@ -209,7 +210,7 @@ static void turn_away(struct weir__listener *l, int ear)
     if (l->spare >= 0) close(l->spare);
     fd = accept4(ear, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
     if (fd >= 0) refuse(l, fd, (struct sockaddr *)&from, NO_DESCRIPTOR);
-    l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    l->spare = weir__descriptor_move(open("/dev/null", O_RDONLY | O_CLOEXEC));
     pause_a_while(l);
 }
 
@@ -218,7 +219,8 @@ static bool accept_one(struct weir__listener *l, int ear)
 {
     struct sockaddr_storage from = {.ss_family = AF_INET};
     socklen_t len = sizeof from;
-    int fd = accept4(ear, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd = weir__descriptor_move(
+        accept4(ear, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC));
 
     if (fd >= 0) {
         let_in(l, fd, (struct sockaddr *)&from);
@@ -340,7 +342,7 @@ static struct weir__listener *new_listener(struct weir__loops *loops,
     weir__listener_keep(l, o->descriptor_max);
     l->loops = loops;
     l->home = weir__loops_at(loops, 0);
-    l->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    l->spare = weir__descriptor_move(open("/dev/null", O_RDONLY | O_CLOEXEC));
     weir__timer_init(&l->pause, on_pause_over, l);
     weir__post_init(&l->opening, watch_ears, l);
     weir__post_init(&l->closing_post, close_ears, l);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/descriptor.h"
 #include "io/state.h"
 
 #define TIMERS_PER_TURN 1024
@@ -155,8 +156,12 @@ static void *run_loop(void *arg)
 static int open_loop(struct weir__loops *all, unsigned index, struct weir_error *err)
 {
     struct weir__loop *l = &all->loops[index];
-    int rc = uv_loop_init(&l->uv);
+    struct weir__descriptors_held held;
+    int rc;
 
+    weir__descriptors_hold(&held); /* libuv takes what it is given */
+    rc = uv_loop_init(&l->uv);
+    weir__descriptors_release(&held);
     if (rc != 0) return fail_uv(err, rc, "making a loop");
     rc = uv_async_init(&l->uv, &l->wake, on_wake);
     if (rc != 0) {

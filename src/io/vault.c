@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 #define FOLDER_MODE 0700
 #define SECRET_MODE 0600
 #define PUBLIC_MODE 0644
@@ -45,7 +47,7 @@ static int check_folder(const struct weir__vault *v, struct weir_error *err)
 int weir__vault_open(struct weir__vault *v, const char *path, struct weir_error *err)
 {
     *v = (struct weir__vault){.path = path, .dir = -1, .lock = -1};
-    v->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    v->dir = weir__descriptor_move(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (v->dir < 0) return fail_call(err, v, NULL, "open");
     return check_folder(v, err);
 }
@@ -86,7 +88,8 @@ int weir__vault_make(struct weir__vault *v, const char *path, int wait_ms, struc
     make_folders(path);
     rc = weir__vault_open(v, path, err);
     if (rc != 0) return rc;
-    v->lock = openat(v->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, SECRET_MODE);
+    v->lock = weir__descriptor_move(
+        openat(v->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, SECRET_MODE));
     if (v->lock < 0) return fail_call(err, v, LOCK_NAME, "open");
     return wait_for_lock(v, wait_ms, err);
 }
@@ -161,8 +164,8 @@ int weir__vault_write(const struct weir__vault *v, const char *name, bool secret
 
     snprintf(fresh, sizeof fresh, "%s.new", name);
     unlinkat(v->dir, fresh, 0);
-    fd = openat(v->dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                secret ? SECRET_MODE : PUBLIC_MODE);
+    fd = weir__descriptor_move(openat(v->dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                                      secret ? SECRET_MODE : PUBLIC_MODE));
     if (fd < 0) return fail_call(err, v, fresh, "open");
     rc = write_whole(fd, b) == 0 ? 0 : fail_call(err, v, fresh, "write");
     close(fd);

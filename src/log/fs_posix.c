@@ -25,6 +25,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/descriptor.h"
+
 #define FILE_MODE 0600
 #define DIR_MODE 0700
 #define PID_BYTES 24 /* with its newline */
@@ -392,7 +394,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
     *f = (struct posix_file){.base.ops = &file_ops, .folder = flags & WEIR__FS_DIR};
     memcpy(f->path, path, len);
     do {
-        f->fd = open(path, open_flags(flags), FILE_MODE);
+        f->fd = weir__descriptor_move(open(path, open_flags(flags), FILE_MODE));
     } while (f->fd < 0 && errno == EINTR);
     if (f->fd < 0) {
         rc = fail_call(err, errno, "open", path);
@@ -452,7 +454,7 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
 
     (void)fs;
     do {
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = weir__descriptor_move(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     } while (fd < 0 && errno == EINTR);
     if (fd < 0) return fail_call(err, errno, "open folder", path);
     rc = sync_folder(fd, path, err);
