@@ -24,10 +24,14 @@
  *   Deadlines   Calls that wait for others take timeout_ms: 0 does not wait, negative waits for
  *               ever. Calls without it wait for the disk at most; over a connection, for the other
  *               side, up to patience_ms.
- *   Connections are made when first needed, and again when they are lost, after pauses that grow
- *               from a twentieth of a second to five seconds; all producers and receivers of a
- *               struct weir share one, and one thread. A receiver goes on behind the last event it
- *               was sent; what a lost connection means to a producer is in producer.h.
+ *   Connections are made when first needed. When nobody is there then, or somebody who speaks
+ *               something else, the call that needed it fails at once with WEIR_EUNREACHABLE and
+ *               the reason; with the option `wait` it keeps trying for patience_ms. After the other
+ *               side has answered once, a lost connection is made again, after pauses that grow
+ *               from a twentieth of a second to five seconds, for as long as anything is open. All
+ *               producers and receivers of a struct weir share one, and one thread. A receiver goes
+ *               on behind the last event it was sent; what a lost connection means to a producer is
+ *               in producer.h.
  *   Fork        After fork only the parent may use what it opened; the child may only exec or
  *               _exit. Files are opened close-on-exec.
  *   Process     No signal handler is installed, no signal is raised (SIGPIPE neither), every signal
@@ -81,6 +85,7 @@ struct weir_options {
     uint32_t idle_ms;     /* silence of one and a half times this is the end of a connection, and
                              half of it is broken by a word; 0: 30 s */
     uint32_t token_s;     /* life of the tokens that are made with the key; 0: 1 hour */
+    bool wait;            /* for a server that is not there yet; see Connections above */
 
     /* Where weir serve is administered, "http://HOST:PORT" or "https://HOST:PORT". NULL: at the
      * same host, and the server tells the port. */
@@ -97,7 +102,8 @@ struct weir_options {
  * UseDevelopmentEmulator=true; TransportType=AmqpWebSockets goes through a WebSocket, on port 443 (or
  * 5300 without TLS) when the string names none. A malformed one is WEIR_EINVAL, and the text says
  * which part; whether somebody is there shows with the first call that needs it: WEIR_EUNREACHABLE
- * when nobody answers, WEIR_EDENIED when the key or the certificate is not good. */
+ * when nobody answers, WEIR_EDENIED when the key or the certificate is not good. The text says why,
+ * and when UseDevelopmentEmulator=true seems to be missing. */
 WEIR_API int weir_open(struct weir **out, const char *where, const struct weir_options *,
                        struct weir_error *);
 

@@ -47,16 +47,19 @@ struct weir__common {
     const char *data;            /* the folder: --data, else WEIR_DATA, else ./weir-data */
     bool data_given;             /* by --data */
     bool data_named;             /* by --data or by WEIR_DATA */
-    const char *connect, *admin; /* of commands with the rows below */
+    const char *connect, *admin; /* of commands with the rows below, */
+    bool wait;                   /* and this as well */
     const char *word[WEIR__ARGS_WORDS_MAX];
     int words;
 };
 
 /* Rows for commands that work on a server, too: home.h. */
 #define WEIR__ARGS_CONNECT                                                                         \
+    {"connect", WEIR__ARGS_TEXT, offsetof(struct weir__common, connect), "CONNSTR",                \
+     "a server, or Azure, instead of a folder (or WEIR_CONNECT)"},                                 \
     {                                                                                              \
-        "connect", WEIR__ARGS_TEXT, offsetof(struct weir__common, connect), "CONNSTR",             \
-            "a server, or Azure, instead of a folder (or WEIR_CONNECT)"                            \
+        "wait", WEIR__ARGS_FLAG, offsetof(struct weir__common, wait), NULL,                        \
+            "wait for a server that is not there yet, instead of failing at once"                  \
     }
 #define WEIR__ARGS_CONNECT_SERVE                                                                   \
     {                                                                                              \

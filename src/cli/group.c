@@ -65,7 +65,6 @@ const char *weir__group_advice(int rc)
     case WEIR_ENOTFOUND: return "'weir hub list' and 'weir hub show' show what is there";
     case WEIR_EDENIED: return "'weir key add --rights listen' makes a key that may";
     case WEIR_EEXIST: return "choose another --name";
-    case WEIR_EUNREACHABLE:
     case WEIR_ETIMEDOUT: return "see that it runs and can be reached from here";
     default: return NULL;
     }

@@ -61,9 +61,13 @@ int weir__home_close(struct weir *w, int code)
 
 /* admin is NULL when the server is to tell where it is. Nobody is called yet. */
 static int open_server(struct weir__home *h, const struct weir__command *self, const char *connect,
-                       const char *admin)
+                       const char *admin, bool wait)
 {
-    struct weir_options options = {.size = sizeof options, .log = print_line, .admin = admin};
+    struct weir_options options = {.size = sizeof options,
+                                   .log = print_line,
+                                   .admin = admin,
+                                   .wait = wait,
+                                   .patience_ms = wait ? UINT32_MAX : 0};
     struct weir_error err = {0};
     int rc = weir_open(&h->weir, connect, &options, &err);
 
@@ -96,7 +100,7 @@ static int reach_holder(struct weir__home *h, const struct weir__command *self,
     }
     fprintf(stderr, "weir: %s is served by process %ld: going through that server\n", c->data,
             sign.pid);
-    return open_server(h, self, sign.connect, *sign.admin ? sign.admin : NULL);
+    return open_server(h, self, sign.connect, *sign.admin ? sign.admin : NULL, c->wait);
 }
 
 static int ignore_rule(const struct weir_rule *rule, void *user)
@@ -128,7 +132,7 @@ static int reach_usual(struct weir__home *h, const struct weir__command *self,
     if (rc == 0) {
         fprintf(stderr, "weir: there is no %s: using the server at " WEIR__SERVE_AMQP "\n",
                 c->data);
-        return open_server(h, self, USUAL_CONNECT, USUAL_ADMIN);
+        return open_server(h, self, USUAL_CONNECT, USUAL_ADMIN, c->wait);
     }
     if (rc == WEIR_EDENIED) {
         fprintf(stderr,
@@ -179,7 +183,7 @@ int weir__home_reach(struct weir__home *h, const struct weir__command *self,
     if (c->connect && c->data_given)
         return weir__exit_usage(self->name, "--data and --connect exclude each other");
     if (c->admin && !connect) return weir__exit_usage(self->name, "--admin goes with --connect");
-    if (connect) return open_server(h, self, connect, asks_http ? find_admin(c) : NULL);
+    if (connect) return open_server(h, self, connect, asks_http ? find_admin(c) : NULL, c->wait);
     rc = open_folder(&h->weir, c->data, must_exist, &err);
     if (rc == WEIR_ELOCKED) return reach_holder(h, self, c, want, &err);
     if (rc == WEIR_ENOTFOUND && !c->data_named) return reach_usual(h, self, c, want);

@@ -154,22 +154,33 @@ static int report(struct sending *s, int rc, const struct weir_error *err)
     return weir__exit_printed(code);
 }
 
-static int send_all(struct weir *w, const struct send_options *o, struct sending *s, int stop_fd)
+/* From here on Ctrl-C ends the input; before, while a server is waited for, the command. */
+static int send_input(struct sending *s, struct weir_error *err)
+{
+    struct weir__lines lines;
+    struct weir__stop *stop;
+    int rc = weir__stop_start(&stop, NULL, NULL, err), end;
+
+    if (rc != 0) return rc;
+    weir__lines_init(&lines, STDIN_FILENO, weir__stop_fd(stop), LINE_BYTES_MAX);
+    rc = send_lines(s, &lines, err);
+    end = weir_producer_flush(s->producer, s->timeout_ms, rc == 0 ? err : NULL);
+    weir__lines_fini(&lines);
+    weir__stop_end(stop);
+    return rc != 0 ? rc : end;
+}
+
+static int send_all(struct weir *w, const struct send_options *o, struct sending *s)
 {
     struct weir_producer_options options = {.size = sizeof options,
                                             .pinned = o->partition.given,
                                             .partition = (uint32_t)o->partition.value};
-    struct weir__lines lines;
     struct weir_error err;
-    int rc = weir_producer_open(&s->producer, w, o->common.word[0], &options, &err), end;
+    int rc = weir_producer_open(&s->producer, w, o->common.word[0], &options, &err);
 
     if (rc != 0) return weir__exit_error(rc, &err, "send");
-    weir__lines_init(&lines, STDIN_FILENO, stop_fd, LINE_BYTES_MAX);
-    rc = send_lines(s, &lines, &err);
-    end = weir_producer_flush(s->producer, s->timeout_ms, rc == 0 ? &err : NULL);
-    if (rc == 0) rc = end;
+    rc = send_input(s, &err);
     weir_producer_close(s->producer, 0, NULL);
-    weir__lines_fini(&lines);
     return report(s, rc, &err);
 }
 
@@ -177,10 +188,8 @@ static int run_send(const struct weir__command *self, int argc, char **argv)
 {
     struct send_options o = {0};
     struct sending s = {0};
-    struct weir__stop *stop;
     struct weir__home home;
-    struct weir_error err;
-    int code, rc;
+    int code;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
     if (o.key && o.partition.given)
@@ -190,12 +199,9 @@ static int run_send(const struct weir__command *self, int argc, char **argv)
     prepare(&s, &o);
     if (!take_properties(&s, &o.properties))
         return weir__exit_usage(self->name, "--property must be NAME=TEXT");
-    rc = weir__stop_start(&stop, NULL, NULL, &err);
-    if (rc != 0) return weir__exit_error(rc, &err, "send");
     code = weir__home_reach(&home, self, &o.common, WEIR__HOME_EVENTS);
-    if (code == 0) code = weir__home_leave(&home, send_all(home.weir, &o, &s, weir__stop_fd(stop)));
-    weir__stop_end(stop);
-    return code;
+    if (code != 0) return code;
+    return weir__home_leave(&home, send_all(home.weir, &o, &s));
 }
 
 const struct weir__command weir__command_send = {

@@ -105,6 +105,7 @@ static void take_options(struct weir__wire *w, const struct weir_options *o)
     w->token_s = o->token_s ? o->token_s : WEIR__WIRE_TOKEN_S;
     w->idle_ms = o->idle_ms ? o->idle_ms : WEIR__WIRE_IDLE_MS;
     w->patience_ms = o->patience_ms ? o->patience_ms : WEIR__WIRE_PATIENCE_MS;
+    w->wait = o->wait;
     w->log = o->log;
     w->log_user = o->log_user;
     if (w->log) w->logger = (struct weir__logger){pass_line, w};

@@ -4,6 +4,7 @@
  *
  *   wire.c            opening and closing
  *   wire_connection.c the socket and the engine: dialling, losing, dialling again
+ *   wire_first.c      the first connection, before anybody has answered
  *   wire_claim.c      tokens: shown to $cbs, and again before they end
  *   wire_desk.c       $cbs and $management: requests and their replies
  *   wire_query.c      questions to $management, from callers' threads
@@ -308,6 +309,7 @@ struct weir__wire {
     int64_t token_s;
     uint32_t idle_ms;
     int64_t patience_ms;
+    bool wait; /* option of the same name */
     struct weir__tls_context *tls;
     struct weir__http_client http;      /* of administration; no url: the server tells it */
     struct weir__tls_context *http_tls; /* when that has TLS and AMQP has none */
@@ -322,6 +324,7 @@ struct weir__wire {
     unsigned attempts;
     struct weir_error trouble; /* why there is no connection */
     uint64_t numbers;          /* given to links and requests, so that none is used twice */
+    bool met;                  /* somebody who speaks AMQP has answered there, once */
     bool useful;               /* this connection has carried something */
     bool fallen;               /* the engine has told its end: what follows is of no use */
     bool starved;              /* a sender waits for room in the output */
@@ -353,6 +356,19 @@ void weir__wire_do_close(void *arg);                         /* and its timers a
 void weir__wire_do_retry(void *arg);
 void weir__wire_do_tick(void *arg);
 void weir__wire_do_work(void *arg);
+
+/* How a connection came to its end. */
+enum weir__wire_failure {
+    WEIR__WIRE_BROKEN,   /* it was never there, or broke */
+    WEIR__WIRE_NOT_AMQP, /* somebody is there and speaks something else, or hangs up */
+    WEIR__WIRE_NOT_TLS,
+    WEIR__WIRE_STRANGER /* whose certificate is not good */
+};
+
+/* Whether who waits for a first answer is told this now, instead of trying on. */
+bool weir__wire_is_final(const struct weir__wire *, const struct weir_error *why);
+/* Adds what may be wrong with the connection string, as long as nobody has answered. */
+void weir__wire_explain(const struct weir__wire *, enum weir__wire_failure, struct weir_error *why);
 
 /* Any thread: waited_ms were in vain; says why there is no connection. */
 int weir__wire_late(struct weir__wire *, int64_t waited_ms, struct weir_error *);

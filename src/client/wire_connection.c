@@ -48,6 +48,16 @@ static void set_trouble(struct weir__wire *w, const struct weir_error *why)
     weir__mutex_unlock(&w->lock);
 }
 
+/* The same, with a line of the log: once, however often it is tried again, and none for what the
+ * callers are told themselves. */
+static void tell_trouble(struct weir__wire *w, const struct weir_error *why)
+{
+    bool known = weir__wire_is_final(w, why) || strcmp(w->trouble.text, why->text) == 0;
+
+    weir__wire_log(w, known ? WEIR__DEBUG : WEIR__WARN, "%s: %s", w->to.address, why->text);
+    set_trouble(w, why);
+}
+
 static bool is_needed(struct weir__wire *w)
 {
     if (w->queries) return true;
@@ -106,6 +116,7 @@ static void on_open(struct weir__wire *w)
     struct weir_error err;
 
     w->told = (struct weir__wire_told){0};
+    w->met = true;
     if (weir__wire_desk_open(&w->cbs, w, "$cbs", &err) != 0) weir__wire_break(w, err.text);
 }
 
@@ -117,12 +128,13 @@ static void on_close(struct weir__wire *w, const struct weir__amqp_event *ev)
     w->fallen = true;
     if (w->stage == WEIR__WIRE_CLOSING || !w->tcp) return; /* it is known already */
     cure = weir__wire_error(&ev->error, &why);
-    weir__wire_log(w, WEIR__WARN, "%s: the connection was closed: %s", w->to.address, why.text);
+    weir__wrap(&why, why.code, "the connection was closed");
     if (cure == WEIR__WIRE_CLAIM && w->stage == WEIR__WIRE_DIALING)
         fail_waiting(w, &why);
     else
         why.code = WEIR_EUNREACHABLE;
-    set_trouble(w, &why);
+    weir__wire_explain(w, WEIR__WIRE_NOT_AMQP, &why);
+    tell_trouble(w, &why);
 }
 
 static void on_protocol(struct weir__wire *w)
@@ -130,7 +142,9 @@ static void on_protocol(struct weir__wire *w)
     struct weir_error why;
 
     weir__fail(&why, WEIR_EUNREACHABLE, "%s does not speak AMQP 1.0", w->to.address);
-    set_trouble(w, &why);
+    weir__wire_explain(w, WEIR__WIRE_NOT_AMQP, &why);
+    w->fallen = true;
+    tell_trouble(w, &why);
 }
 
 static void pump_all(struct weir__wire *w)
@@ -331,24 +345,34 @@ static bool is_stranger(const struct weir_error *why)
     return why->code == WEIR_EDENIED && strstr(why->text, "certificate is not good");
 }
 
+/* Why there is no connection, as far as on_close and on_protocol have not told. */
+static void judge_end(struct weir__wire *w, const struct weir_error *why)
+{
+    struct weir_error said = *why;
+    enum weir__wire_failure failure = is_stranger(why)            ? WEIR__WIRE_STRANGER
+                                      : why->code == WEIR_EDENIED ? WEIR__WIRE_NOT_TLS
+                                                                  : WEIR__WIRE_BROKEN;
+
+    if (w->fallen) return;
+    if (why->code == 0) weir__fail(&said, WEIR_EUNREACHABLE, "the other side hung up");
+    if (failure != WEIR__WIRE_STRANGER && why->code != WEIR_ENOMEM) said.code = WEIR_EUNREACHABLE;
+    weir__wire_explain(w, failure, &said);
+    tell_trouble(w, &said);
+}
+
 static void closed(void *owner, const struct weir_error *why)
 {
     struct weir__wire *w = owner;
-    bool closing = w->stage == WEIR__WIRE_CLOSING, stranger = is_stranger(why);
-    struct weir_error said = *why;
+    bool closing = w->stage == WEIR__WIRE_CLOSING;
 
     w->tcp = NULL;
-    if (!closing && why->code != 0 && !w->fallen) { /* else on_close has told */
-        if (!stranger) said.code = WEIR_EUNREACHABLE;
-        weir__wire_log(w, WEIR__WARN, "%s: %s", w->to.address, why->text);
-        set_trouble(w, &said);
-    }
+    if (!closing) judge_end(w, why);
     clear(w);
     if (closing) {
         finish_close(w);
         return;
     }
-    if (stranger) fail_waiting(w, &said);
+    if (is_stranger(why) || weir__wire_is_final(w, &w->trouble)) fail_waiting(w, &w->trouble);
     rest(w);
 }
 
@@ -407,6 +431,7 @@ static void dial(struct weir__wire *w)
     if (rc == 0) return;
     set_trouble(w, &err);
     clear(w);
+    if (weir__wire_is_final(w, &err)) fail_waiting(w, &err);
     rest(w);
 }
 

@@ -5,7 +5,8 @@
 #include "client/wire_place.h"
 
 #define SOON_MS 400     /* of patience, where nobody will answer */
-#define LOOK_UP_MS 5000 /* a name server may be slow to say no */
+#define AT_ONCE_MS 5000 /* on a busy machine; a name server may be slow to say no */
+#define FLAG "UseDevelopmentEmulator=true"
 
 static int start(void **state)
 {
@@ -94,51 +95,107 @@ static void a_malformed_string_says_where(void **state)
     }
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Every way in says so at once, whatever patience there is, and says this. */
+static void assert_at_once(const char *text, const char *says)
+{
+    struct weir *w = open_with(text, PATIENCE_MS);
+    int64_t since_ms = now_ms();
+
+    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, says);
+    assert_in_range(now_ms() - since_ms, 0, AT_ONCE_MS);
+    assert_ok(weir_close(w, &err));
+}
+
 static void nobody_is_there(void **state)
 {
-    struct weir_hub_info info;
-    struct weir *w;
-
     (void)state;
-    w = open_with("Endpoint=sb://nobody.invalid;SharedAccessKeyName=a;SharedAccessKey=b",
-                  LOOK_UP_MS);
-    assert_int_equal(weir_hub_info(w, "h", &info, &err), WEIR_EUNREACHABLE);
-    assert_non_null(strstr(err.text, "nobody.invalid"));
-    assert_ok(weir_close(w, &err));
-    w = open_with("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;"
-                  "UseDevelopmentEmulator=true",
-                  SOON_MS);
-    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "refused");
-    assert_ok(weir_close(w, &err));
+    assert_at_once("Endpoint=sb://nobody.invalid;SharedAccessKeyName=a;SharedAccessKey=b",
+                   "nobody.invalid");
+    assert_null(strstr(err.text, FLAG));
+    assert_at_once("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;" FLAG,
+                   "refused");
+    assert_null(strstr(err.text, FLAG));
+    assert_at_once("Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b", FLAG);
+    assert_non_null(strstr(err.text, "refused"));
 }
 
 static void somebody_else_is_there(void **state)
 {
     char text[SERVE_CONNECTION_BYTES];
-    struct weir *w;
 
     (void)state;
     serve_connection(text, place.serve.amqp, true); /* TLS to the plain port */
-    w = open_with(text, SOON_MS);
-    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "");
-    assert_ok(weir_close(w, &err));
+    assert_at_once(text, "is " FLAG " missing");
     serve_connection(text, place.serve.amqps, false); /* and the other way round */
-    w = open_with(text, SOON_MS);
-    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "");
-    assert_ok(weir_close(w, &err));
+    assert_at_once(text, "leave it out if TLS is spoken there");
+    serve_connection(text, place.serve.http, false);
+    assert_at_once(text, "AMQP 1.0");
+    serve_connection(text, place.serve.http, true);
+    assert_at_once(text, "TLS is not spoken there");
 }
 
 /* Where WebSockets are not, it is said that one was asked for. */
 static void where_no_websocket_is(void **state)
 {
     char text[SERVE_CONNECTION_BYTES], string[SERVE_CONNECTION_BYTES + 32];
-    struct weir *w;
 
     (void)state;
     serve_connection(text, place.serve.amqp, false);
     snprintf(string, sizeof string, "%s;TransportType=AmqpWebSockets", text);
-    w = open_with(string, SOON_MS);
-    assert_refused(w, "h", WEIR_EUNREACHABLE, WEIR_CLASS_RETRY, "WebSocket");
+    assert_at_once(string, "WebSocket");
+}
+
+/* One line for a trouble, however often it is tried again. */
+static void count_line(enum weir_level level, const char *room, const char *line, void *user)
+{
+    (void)room, (void)line;
+    if (level >= WEIR_WARN) ++*(unsigned *)user;
+}
+
+static void whoever_waits_is_patient(void **state)
+{
+    unsigned lines = 0;
+    struct weir_options o = {.size = sizeof o,
+                             .patience_ms = 2 * SOON_MS,
+                             .wait = true,
+                             .log = count_line,
+                             .log_user = &lines};
+    int64_t since_ms = now_ms();
+    struct weir_hub_info info;
+    struct weir *w;
+
+    (void)state;
+    assert_ok(weir_open(&w,
+                        "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=a;SharedAccessKey=b;" FLAG,
+                        &o, &err));
+    assert_int_equal(weir_hub_info(w, "h", &info, &err), WEIR_EUNREACHABLE);
+    assert_in_range(now_ms() - since_ms, 2 * SOON_MS, PATIENCE_MS);
+    assert_ok(weir_close(w, &err));
+    assert_int_equal(lines, 1);
+}
+
+/* Whoever was there once is waited for. */
+static void the_met_are_waited_for(void **state)
+{
+    struct weir *w = open_with(place_string(NULL), SOON_MS);
+    struct weir_hub_info info;
+    int64_t since_ms;
+
+    (void)state;
+    assert_ok(weir_hub_info(w, "h", &info, &err));
+    serve_kill(&place.serve);
+    since_ms = now_ms();
+    assert_int_equal(weir_hub_info(w, "h", &info, &err), WEIR_EUNREACHABLE);
+    assert_in_range(now_ms() - since_ms, SOON_MS, PATIENCE_MS);
+    assert_int_equal(serve_again(&place.serve, place.data), 0);
     assert_ok(weir_close(w, &err));
 }
 
@@ -358,6 +415,8 @@ int main(void)
         cmocka_unit_test(nobody_is_there),
         cmocka_unit_test(somebody_else_is_there),
         cmocka_unit_test(where_no_websocket_is),
+        cmocka_unit_test(whoever_waits_is_patient),
+        cmocka_unit_test(the_met_are_waited_for),
         cmocka_unit_test(strangers_are_not_trusted),
         cmocka_unit_test(a_wrong_key_is_denied),
         cmocka_unit_test(an_old_token_is_denied),

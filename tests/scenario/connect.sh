@@ -28,4 +28,32 @@ wrong=$(echo "$connect" | sed 's/SharedAccessKey=[^;]*/SharedAccessKey=wrong/')
 expect 1 "$WEIR" tail homes --connect "$wrong" --until-end
 ! grep -q wrong err || fail "the key is printed"
 stop
-expect 4 "$WEIR" tail homes --connect "$connect" --until-end
+
+# ---- nobody is there: one line, at once ----
+# at_once COMMAND...: it ends with 4 long before the time that a patient client takes.
+at_once() {
+    SECONDS=0
+    expect 4 "$@"
+    [ "$SECONDS" -lt 5 ] || fail "took $SECONDS s: $*"
+    [ "$(wc -l <err)" = 1 ] || fail "not one line: $*"
+}
+for command in 'tail homes --until-end' 'send homes' 'hub show homes' 'process homes --store memory:x'; do
+    # shellcheck disable=SC2086
+    at_once "$WEIR" $command --connect "$connect"
+    said 'Connection refused' err
+    # shellcheck disable=SC2086
+    at_once "$WEIR" $command --connect "${connect%%;UseDevelopmentEmulator*}"
+    said 'UseDevelopmentEmulator=true missing' err
+done
+
+# ---- unless it is waited for ----
+address=$(echo "$connect" | sed 's|.*sb://localhost\(:[0-9]*\).*|127.0.0.1\1|')
+: >waiting
+echo waited | timeout 60 "$WEIR" send homes --wait --connect "$connect" >sent 2>waiting &
+sender=$!
+until grep -q refused waiting; do sleep 0.02; done
+start --json --data d --amqp "$address" --amqps off --http off
+wait $sender || fail "send --wait: $?"
+[ "$(cat sent)" = "acknowledged 1 event" ] || fail "send --wait said $(cat sent)"
+[ "$(wc -l <waiting)" = 1 ] || fail "$(cat waiting)"
+stop
