@@ -9,6 +9,7 @@
 #define SIZE_LINE_MAX 18     /* sixteen digits and CR LF */
 #define REQUEST_LINE_MORE 32 /* of a request line, besides the target */
 #define REST_MS 1000         /* idle, and the buffers are given back */
+#define METHOD_LOOK_BYTES 8  /* of a request, to see that it is one */
 #define OUTPUT_MORE 1024     /* for what the codec says by itself */
 
 static uint32_t number_or(uint32_t given, uint32_t otherwise)
@@ -164,6 +165,16 @@ static bool make_room(struct weir__http *h)
     return h->in.cap == h->in.max || weir__buf_room(&h->in, h->in.max - h->in.len);
 }
 
+/* AMQP, TLS and others begin with bytes that no method has, and wait for an answer. */
+static bool speaks_other(const uint8_t *head, size_t there)
+{
+    for (size_t i = 0; i < there && i < METHOD_LOOK_BYTES; i++) {
+        if (head[i] == '\r' || head[i] == '\n') return false;
+        if (head[i] < ' ' || head[i] > '~') return true;
+    }
+    return false;
+}
+
 static enum step step_head(struct weir__http *h, struct weir__http_event *ev)
 {
     size_t len, there;
@@ -172,6 +183,7 @@ static enum step step_head(struct weir__http *h, struct weir__http_event *ev)
     if (!skip_empty_line(h) || !available(h)) return WAIT;
     head = h->in.at + h->at;
     there = available(h) < h->limits.head_bytes ? available(h) : h->limits.head_bytes;
+    if (speaks_other(head, there)) return refuse(h, 400, "HTTP is spoken here");
     if (line_too_long(head, there, h->limits.target_bytes))
         return refuse(h, 414, "the target is too long");
     if (!weir__http_head_end(head, there, &h->seen, &len, &h->refusal)) return refuse_as_said(h);

@@ -67,6 +67,8 @@ static const struct row good[] = {
 };
 
 static const struct row bad[] = {
+    {"AMQP\3\1", "400 closed"}, /* and no more: it waits for an answer */
+    {"\x16\3\1", "400 closed"},
     /* Lengths. */
     {POST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT, "400 closed"},
     {POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" NEXT, "400 closed"},
