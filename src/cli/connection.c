@@ -6,8 +6,10 @@
 #include <strings.h>
 
 #include "cli/args.h"
+#include "client/connstr.h"
 
 #define HOST_BYTES 256
+#define SCHEME "sb://"
 #define DEFAULT_PORT ":5672" /* which clients take when there is none */
 
 /* The host without its brackets, empty when it is too long. Returns where ":PORT" begins. */
@@ -56,6 +58,32 @@ void weir__connection_own(char out[WEIR__CONNECTION_ADDRESS_BYTES], const char *
         snprintf(out, WEIR__CONNECTION_ADDRESS_BYTES, "[::1]%s", port);
     else
         snprintf(out, WEIR__CONNECTION_ADDRESS_BYTES, "%s", address);
+}
+
+/* The place alone, without its scheme; NULL: it is more than that, or something else. */
+static const char *place_of(const char *text)
+{
+    if (strchr(text, '=')) return NULL;
+    if (strncasecmp(text, SCHEME, strlen(SCHEME)) == 0) return text + strlen(SCHEME);
+    return weir__connection_is_address(text) ? text : NULL;
+}
+
+bool weir__connection_expand(char out[WEIR__CONNECTION_TEXT_BYTES], const char *text)
+{
+    const char *place = place_of(text);
+    int n;
+
+    if (place)
+        n = snprintf(out, WEIR__CONNECTION_TEXT_BYTES,
+                     "Endpoint=" SCHEME "%s;SharedAccessKeyName=" WEIR__CONNECTION_RULE
+                     ";SharedAccessKey=" WEIR__CONNECTION_DEVELOPMENT_KEY
+                     ";UseDevelopmentEmulator=true",
+                     place);
+    else if (weir__connstr_is(text))
+        n = snprintf(out, WEIR__CONNECTION_TEXT_BYTES, "%s", text);
+    else
+        return false;
+    return n < WEIR__CONNECTION_TEXT_BYTES;
 }
 
 /* Every address of this machine, and the ones that it alone has, are localhost to clients. */

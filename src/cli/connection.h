@@ -5,8 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define WEIR__CONNECTION_BYTES 1280 /* of any, with its NUL */
+#define WEIR__CONNECTION_BYTES 1280      /* of any, with its NUL */
+#define WEIR__CONNECTION_TEXT_BYTES 8193 /* of one that a user may write */
 #define WEIR__CONNECTION_ADDRESS_BYTES 272
+#define WEIR__CONNECTION_RULE "RootManageSharedAccessKey"
+#define WEIR__CONNECTION_DEVELOPMENT_KEY "SAS_KEY_VALUE"
 #define WEIR__CONNECTION_ADDRESS "127.0.0.1:5672"
 
 /* The string for plain AMQP at an address, with a rule's first key. hub is whose rule it is; NULL:
@@ -18,6 +21,11 @@ void weir__connection_string(char out[WEIR__CONNECTION_BYTES], const char *addre
  * `like`. false: it is too long. */
 bool weir__connection_like(char out[WEIR__CONNECTION_BYTES], const char *like, const char *hub,
                            const char *rule, const char *key);
+
+/* What a user may write for a server: a connection string, which is copied; or HOST:PORT, or
+ * sb://HOST[:PORT], which mean weir serve or the emulator there, without TLS and with its well-known
+ * key. false: it is neither, or too long. Whether a string is well-formed shows when it is used. */
+bool weir__connection_expand(char out[WEIR__CONNECTION_TEXT_BYTES], const char *text);
 
 /* The address by which this machine itself reaches what listens on one: that of every address is
  * the machine's own. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/crypto.h>
+
 #include "cli/exit.h"
 #include "cli/serve.h"
 #include "cli/serving.h"
@@ -170,11 +172,31 @@ static const char *find_admin(const struct weir__common *c)
     return c->admin ? c->admin : text && *text ? text : NULL;
 }
 
+static bool asks_http(unsigned want)
+{
+    return want & (WEIR__HOME_ADMIN | WEIR__HOME_DETAILS);
+}
+
+static int reach_named(struct weir__home *h, const struct weir__command *self,
+                       const struct weir__common *c, unsigned want, const char *connect)
+{
+    char text[WEIR__CONNECTION_TEXT_BYTES];
+    int code;
+
+    if (weir__connection_expand(text, connect))
+        code = open_server(h, self, text, asks_http(want) ? find_admin(c) : NULL, c->wait);
+    else /* without its words: they may be a key */
+        code = weir__exit_usage(self->name,
+                                "%s is no connection string, no HOST:PORT and no sb://HOST",
+                                c->connect ? "--connect" : "WEIR_CONNECT");
+    OPENSSL_cleanse(text, sizeof text);
+    return code;
+}
+
 int weir__home_reach(struct weir__home *h, const struct weir__command *self,
                      const struct weir__common *c, unsigned want)
 {
     const char *connect = find_connect(c);
-    bool asks_http = want & (WEIR__HOME_ADMIN | WEIR__HOME_DETAILS);
     bool must_exist = !(want & WEIR__HOME_MAKE) || !c->data_named;
     struct weir_error err;
     int rc;
@@ -183,7 +205,7 @@ int weir__home_reach(struct weir__home *h, const struct weir__command *self,
     if (c->connect && c->data_given)
         return weir__exit_usage(self->name, "--data and --connect exclude each other");
     if (c->admin && !connect) return weir__exit_usage(self->name, "--admin goes with --connect");
-    if (connect) return open_server(h, self, connect, asks_http ? find_admin(c) : NULL, c->wait);
+    if (connect) return reach_named(h, self, c, want, connect);
     rc = open_folder(&h->weir, c->data, must_exist, &err);
     if (rc == WEIR_ELOCKED) return reach_holder(h, self, c, want, &err);
     if (rc == WEIR_ENOTFOUND && !c->data_named) return reach_usual(h, self, c, want);

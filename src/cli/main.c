@@ -116,7 +116,8 @@ static void print_overview(void)
     list_commands("");
     printf("\nEvery command has --help, and --data DIR for the folder of the hubs (or WEIR_DATA;\n"
            "default ./weir-data). hub, group, key, send and tail work on a server, too: --connect\n"
-           "CONNSTR (or WEIR_CONNECT). When nobody says where, the folder and then weir serve on\n"
+           "CONNSTR or HOST:PORT (or WEIR_CONNECT). When nobody says where, the folder and then "
+           "weir serve on\n"
            "this machine are tried; a folder that weir serve holds is reached through it.\n\n"
            "exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable (nobody answers, or\n"
            "another process holds the folder), 5 timed out\n");

@@ -11,6 +11,7 @@
 
 #include "cli/args.h"
 #include "cli/serve_log.h"
+#include "cli/connection.h"
 #include "cli/wanted.h"
 #include "cli/warning.h"
 #include "io/tls.h"
@@ -19,8 +20,8 @@
 #define WEIR__SERVE_AMQP "127.0.0.1:5672"
 #define WEIR__SERVE_AMQPS "127.0.0.1:5671"
 #define WEIR__SERVE_HTTP "127.0.0.1:5300"
-#define WEIR__SERVE_RULE "RootManageSharedAccessKey"
-#define WEIR__SERVE_DEVELOPMENT_KEY "SAS_KEY_VALUE"
+#define WEIR__SERVE_RULE WEIR__CONNECTION_RULE
+#define WEIR__SERVE_DEVELOPMENT_KEY WEIR__CONNECTION_DEVELOPMENT_KEY
 #define WEIR__SERVE_MEMORY_BYTES ((uint64_t)512 << 20)
 
 struct weir__serve_options {

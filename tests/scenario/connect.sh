@@ -21,6 +21,18 @@ timeout 30 "$WEIR" tail homes --connect "$connect" --from latest --until-end >li
 timeout 30 "$WEIR" tail homes --connect "$connect" --count 3 >lines 2>err || fail "tail --count"
 [ "$(wc -l <lines)" = 3 ] || fail "not three lines"
 
+# ---- the place alone, with the usual key ----
+address=$(echo "$connect" | sed 's|.*sb://\(localhost:[0-9]*\).*|\1|')
+for place in "$address" "sb://$address" "sb://$address/" "SB://$address"; do
+    expect 0 "$WEIR" tail homes --connect "$place" --count 1
+    expect 0 env WEIR_CONNECT="$place" "$WEIR" hub show homes
+done
+for nothing in localhost folder:x ./d secret '' "$address/x"; do
+    expect 2 "$WEIR" send homes --connect "$nothing"
+    silent secret err
+done
+[ "$(ls)" = "$(ls -d d err lines out sent xdg 2>/dev/null)" ] || fail "a folder was made: $(ls)"
+
 # ---- and what is wrong ----
 expect 3 "$WEIR" tail nothing --connect "$connect" --until-end
 expect 2 "$WEIR" tail homes --connect "Endpoint=nonsense" --until-end
