@@ -86,6 +86,8 @@ struct weir_options {
                              half of it is broken by a word; 0: 30 s */
     uint32_t token_s;     /* life of the tokens that are made with the key; 0: 1 hour */
     bool wait;            /* for a server that is not there yet; see Connections above */
+    const char *space;    /* what weir_space tells instead of the host, so that records are shared
+                             however the place is reached; NULL: the host */
 
     /* Where weir serve is administered, "http://HOST:PORT" or "https://HOST:PORT". NULL: at the
      * same host, and the server tells the port. */
@@ -116,7 +118,7 @@ WEIR_API int weir_close(struct weir *, struct weir_error *);
 
 /* What tells this place from others, for records about its hubs that are kept elsewhere, in lower
  * case: the host of the connection, with its port unless that is the usual one; a folder's own id,
- * which goes with the folder. */
+ * which goes with the folder. The option of that name replaces it for a connection. */
 WEIR_API int weir_space(struct weir *, char out[WEIR_SPACE_BYTES], struct weir_error *);
 
 #ifdef __cplusplus

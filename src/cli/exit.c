@@ -16,7 +16,7 @@ struct ending {
 static const struct ending endings[] = {
     {WEIR_ENOTFOUND, WEIR__EXIT_NOT_FOUND, "'weir hub list' shows what is there"},
     {WEIR_ETIMEDOUT, WEIR__EXIT_TIMED_OUT, "a longer --timeout may help"},
-    {WEIR_ELOCKED, WEIR__EXIT_UNREACHABLE, "stop that process or choose another --data"},
+    {WEIR_ELOCKED, WEIR__EXIT_UNREACHABLE, "stop that process, or name another --data"},
     {WEIR_EUNREACHABLE, WEIR__EXIT_UNREACHABLE, NULL},
     {WEIR_EEXIST, WEIR__EXIT_FAILURE, "choose another name or delete it first"},
     {WEIR_ENOSPACE, WEIR__EXIT_FAILURE, "make room on the disk and try again"},

@@ -47,7 +47,7 @@ static int open_store(struct weir__group_place *g, const struct weir__command *s
     struct weir_error err;
     int rc;
 
-    if (!url && g->home.wire)
+    if (!url && g->home.wire && !g->home.served)
         return weir__exit_usage(self->name, "--store is needed: over a connection there is no"
                                             " folder to keep one in");
     if (!url &&
@@ -65,6 +65,7 @@ const char *weir__group_advice(int rc)
     case WEIR_ENOTFOUND: return "'weir hub list' and 'weir hub show' show what is there";
     case WEIR_EDENIED: return "'weir key add --rights listen' makes a key that may";
     case WEIR_EEXIST: return "choose another --name";
+    case WEIR_EUNREACHABLE:
     case WEIR_ETIMEDOUT: return "see that it runs and can be reached from here";
     default: return NULL;
     }

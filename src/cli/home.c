@@ -14,6 +14,7 @@
 #define USUAL_CONNECT                                                                              \
     "Endpoint=sb://" WEIR__SERVE_AMQP ";SharedAccessKeyName=" WEIR__SERVE_RULE                     \
     ";SharedAccessKey=" WEIR__SERVE_DEVELOPMENT_KEY ";UseDevelopmentEmulator=true"
+#define ADVICE_BYTES 512
 #define USUAL_ADMIN "http://" WEIR__SERVE_HTTP
 
 static void print_line(enum weir_level level, const char *room, const char *line, void *user)
@@ -61,25 +62,46 @@ int weir__home_close(struct weir *w, int code)
 
 /* ---- through a server ---- */
 
-/* admin is NULL when the server is to tell where it is. Nobody is called yet. */
-static int open_server(struct weir__home *h, const struct weir__command *self, const char *connect,
-                       const char *admin, bool wait)
+/* Where a server is. */
+struct place {
+    const char *connect;
+    const char *admin; /* NULL: the server is to tell it */
+    const char *space; /* the id of its folder; NULL: not known */
+    bool wait;
+};
+
+/* Nobody is called yet. */
+static int open_server(struct weir__home *h, const struct weir__command *self,
+                       const struct place *at)
 {
     struct weir_options options = {.size = sizeof options,
                                    .log = print_line,
-                                   .admin = admin,
-                                   .wait = wait,
-                                   .patience_ms = wait ? UINT32_MAX : 0};
+                                   .wait = at->wait,
+                                   .patience_ms = at->wait ? UINT32_MAX : 0,
+                                   .space = at->space,
+                                   .admin = at->admin};
     struct weir_error err = {0};
-    int rc = weir_open(&h->weir, connect, &options, &err);
+    int rc = weir_open(&h->weir, at->connect, &options, &err);
 
     h->wire = true;
-    if (rc == 0) h->connect = strdup(connect);
+    if (rc == 0) h->connect = strdup(at->connect);
     if (h->connect) return 0;
     if (rc == 0) rc = WEIR_ENOMEM;
     weir_close(h->weir, NULL);
     weir__exit_error(rc, &err, "%s", self->name);
     return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
+}
+
+/* Who holds a folder without serving it can be asked for nothing. */
+static int say_held(const struct weir__common *c, const struct weir_error *locked)
+{
+    char advice[ADVICE_BYTES];
+
+    snprintf(advice, sizeof advice,
+             "commands share a folder through its server: stop that process, run 'weir serve "
+             "--data %.*s', and start both again",
+             ADVICE_BYTES / 2, c->data);
+    return weir__exit_advise(locked->code, locked, advice, "data folder");
 }
 
 /* Somebody has the folder. */
@@ -91,7 +113,7 @@ static int reach_holder(struct weir__home *h, const struct weir__command *self,
     struct weir_error err;
     int rc = weir__serving_read(c->data, &sign, &err);
 
-    if (rc == WEIR_ENOTFOUND) return weir__exit_error(locked->code, locked, "data folder");
+    if (rc == WEIR_ENOTFOUND) return say_held(c, locked);
     if (rc != 0) return weir__exit_error(rc, &err, "the server of the data folder");
     if ((want & WEIR__HOME_ADMIN) && !*sign.admin) {
         fprintf(stderr,
@@ -102,7 +124,10 @@ static int reach_holder(struct weir__home *h, const struct weir__command *self,
     }
     fprintf(stderr, "weir: %s is served by process %ld: going through that server\n", c->data,
             sign.pid);
-    return open_server(h, self, sign.connect, *sign.admin ? sign.admin : NULL, c->wait);
+    h->served = true;
+    return open_server(h, self,
+                       &(struct place){sign.connect, *sign.admin ? sign.admin : NULL,
+                                       *sign.space ? sign.space : NULL, c->wait});
 }
 
 static int ignore_rule(const struct weir_rule *rule, void *user)
@@ -134,7 +159,7 @@ static int reach_usual(struct weir__home *h, const struct weir__command *self,
     if (rc == 0) {
         fprintf(stderr, "weir: there is no %s: using the server at " WEIR__SERVE_AMQP "\n",
                 c->data);
-        return open_server(h, self, USUAL_CONNECT, USUAL_ADMIN, c->wait);
+        return open_server(h, self, &(struct place){USUAL_CONNECT, USUAL_ADMIN, NULL, c->wait});
     }
     if (rc == WEIR_EDENIED) {
         fprintf(stderr,
@@ -184,7 +209,9 @@ static int reach_named(struct weir__home *h, const struct weir__command *self,
     int code;
 
     if (weir__connection_expand(text, connect))
-        code = open_server(h, self, text, asks_http(want) ? find_admin(c) : NULL, c->wait);
+        code = open_server(
+            h, self,
+            &(struct place){text, asks_http(want) ? find_admin(c) : NULL, NULL, c->wait});
     else /* without its words: they may be a key */
         code = weir__exit_usage(self->name,
                                 "%s is no connection string, no HOST:PORT and no sb://HOST",

@@ -27,6 +27,7 @@ enum weir__home_want {
 struct weir__home {
     struct weir *weir; /* the folder or the connection */
     bool wire;         /* it is not a folder */
+    bool served;       /* but a folder was meant, and this is its server */
     char *connect;     /* of a connection: its string */
 };
 

@@ -115,6 +115,7 @@ static int put_up(const struct weir__serve *s, struct weir_error *err)
     struct weir__rule owner;
     int rc = weir__namespace_own(s->ns, &owner, err);
 
+    if (rc == 0) rc = weir__namespace_id(s->ns, sign.space, err);
     if (rc != 0) return rc;
     weir__connection_own(own, weir__server_amqp(s->server));
     snprintf(sign.connect, sizeof sign.connect,

@@ -1,6 +1,7 @@
 /* serving.c - the sign of a server in its folder, for the folder's owner only:
  *
- *   DIR/serving   {"version":1,"pid":4711,"admin":"http://127.0.0.1:5300","connection_string":"..."}
+ *   DIR/serving   {"version":1,"pid":4711,"admin":"http://127.0.0.1:5300","space":"...",
+ *                  "connection_string":"..."}
  *
  * "admin" is null when HTTP is not served. The sign is made whole under another name and renamed.
  * It counts only while the process that it names is the one that holds the folder's lock: a server
@@ -42,6 +43,8 @@ static void print_sign(FILE *to, const struct weir__serving *s)
         weir__json_text(to, weir_text(s->admin));
     else
         fputs("null", to);
+    fputs(",\"space\":", to);
+    weir__json_text(to, weir_text(s->space));
     fputs(",\"connection_string\":", to);
     weir__json_text(to, weir_text(s->connect));
     fputs("}\n", to);
@@ -115,6 +118,8 @@ static const struct weir__json_field sign_fields[] = {
     {"version", WEIR__JSON_FIELD_NUMBER, offsetof(struct sign, version), 0, NULL},
     {"pid", WEIR__JSON_FIELD_NUMBER, offsetof(struct sign, pid), 0, NULL},
     {"admin", WEIR__JSON_FIELD_TEXT, offsetof(struct sign, it.admin), WEIR__SERVING_URL_BYTES,
+     NULL},
+    {"space", WEIR__JSON_FIELD_TEXT, offsetof(struct sign, it.space), WEIR__NAMESPACE_ID_BYTES,
      NULL},
     {"connection_string", WEIR__JSON_FIELD_TEXT, offsetof(struct sign, it.connect),
      WEIR__CONNECTION_BYTES, NULL},

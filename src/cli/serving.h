@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/connection.h"
+#include "hub/namespace.h"
 
 #define WEIR__SERVING_URL_BYTES 288 /* scheme, host and port, with a NUL */
 
@@ -15,6 +16,7 @@ struct weir__serving {
     long pid;
     char connect[WEIR__CONNECTION_BYTES]; /* for AMQP, without TLS */
     char admin[WEIR__SERVING_URL_BYTES];  /* of HTTP, for administration; "": it is not served */
+    char space[WEIR__NAMESPACE_ID_BYTES]; /* the folder's own id; "": of an earlier release */
 };
 
 /* For the process that has the folder open. pid is its own. */

@@ -57,7 +57,10 @@ static int space(struct weir__backend *b, char out[WEIR_SPACE_BYTES], struct wei
     (void)err;
     for (size_t i = 0; port && i < sizeof usual / sizeof usual[0]; i++)
         if (strcmp(port, usual[i]) == 0) port = NULL;
-    snprintf(out, WEIR_SPACE_BYTES, "%s%s", w->to.host, port ? port : "");
+    if (*w->space)
+        memcpy(out, w->space, sizeof w->space);
+    else
+        snprintf(out, WEIR_SPACE_BYTES, "%s%s", w->to.host, port ? port : "");
     for (char *c = out; *c; c++)
         if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
     return 0;
@@ -99,8 +102,12 @@ static void pass_line(enum weir__level level, const char *room, const char *line
     w->log(levels[level], room, line, w->log_user);
 }
 
-static void take_options(struct weir__wire *w, const struct weir_options *o)
+static int take_options(struct weir__wire *w, const struct weir_options *o, struct weir_error *err)
 {
+    if (o->space && strlen(o->space) >= sizeof w->space)
+        return weir__fail(err, WEIR_EINVAL, "options: the space has more than %zu bytes",
+                          sizeof w->space - 1);
+    snprintf(w->space, sizeof w->space, "%s", o->space ? o->space : "");
     w->batch_bytes_max = o->batch_bytes_max;
     w->token_s = o->token_s ? o->token_s : WEIR__WIRE_TOKEN_S;
     w->idle_ms = o->idle_ms ? o->idle_ms : WEIR__WIRE_IDLE_MS;
@@ -109,6 +116,7 @@ static void take_options(struct weir__wire *w, const struct weir_options *o)
     w->log = o->log;
     w->log_user = o->log_user;
     if (w->log) w->logger = (struct weir__logger){pass_line, w};
+    return 0;
 }
 
 /* Who we are to the other side: the same for all connections of this wire, and nobody else's. */
@@ -141,8 +149,8 @@ int weir__wire_open(struct weir__backend **out, const char *where,
     weir__timer_init(&w->retry, weir__wire_do_retry, w);
     weir__post_init(&w->work, weir__wire_do_work, w);
     weir__post_init(&w->close_post, weir__wire_do_close, w);
-    take_options(w, options);
-    rc = weir__connstr_parse(&w->to, where, err);
+    rc = take_options(w, options, err);
+    if (rc == 0) rc = weir__connstr_parse(&w->to, where, err);
     if (rc == 0) rc = name_container(w, err);
     if (rc == 0 && !w->to.plain) rc = weir__tls_context_new(&w->tls, &tls, err);
     if (rc == 0) rc = weir__wire_admin_open(w, options, err);

@@ -310,6 +310,7 @@ struct weir__wire {
     uint32_t idle_ms;
     int64_t patience_ms;
     bool wait; /* option of the same name */
+    char space[WEIR_SPACE_BYTES];
     struct weir__tls_context *tls;
     struct weir__http_client http;      /* of administration; no url: the server tells it */
     struct weir__tls_context *http_tls; /* when that has TLS and AMQP has none */

@@ -32,12 +32,12 @@ static const char *hint(const struct weir__wire *w, enum weir__wire_failure fail
                    " means AMQP without TLS: leave it out if TLS is spoken there"
                                               : NULL;
     if (failure == WEIR__WIRE_NOT_TLS)
-        return "TLS is not spoken there: is " FLAG " missing in the connection string?";
+        return "TLS is not spoken there: " FLAG " may be missing in the connection string";
     if (!is_local(w->to.host)) return NULL;
     if (failure == WEIR__WIRE_STRANGER)
-        return "is " FLAG
-               " missing in the connection string? Else 'weir trust' shows whom to trust";
-    return "TLS was tried: is " FLAG " missing in the connection string?";
+        return FLAG " may be missing in the connection string; else 'weir trust' shows whom to "
+                    "trust";
+    return "TLS was tried: " FLAG " may be missing in the connection string";
 }
 
 void weir__wire_explain(const struct weir__wire *w, enum weir__wire_failure failure,

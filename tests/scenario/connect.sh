@@ -55,7 +55,7 @@ for command in 'tail homes --until-end' 'send homes' 'hub show homes' 'process h
     said 'Connection refused' err
     # shellcheck disable=SC2086
     at_once "$WEIR" $command --connect "${connect%%;UseDevelopmentEmulator*}"
-    said 'UseDevelopmentEmulator=true missing' err
+    said 'UseDevelopmentEmulator=true may be missing' err
 done
 
 # ---- unless it is waited for ----
