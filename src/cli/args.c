@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/exit.h"
 
@@ -52,6 +53,7 @@ bool weir__args_number(const char *text, uint64_t *out)
 
 /* What a value must look like, for the complaint. */
 static const char *const shapes[] = {
+    [WEIR__ARGS_FLAG] = "1 or 0, true or false, yes or no, on or off",
     [WEIR__ARGS_NUMBER] = "a whole number",
     [WEIR__ARGS_DURATION] = "a duration like 250ms, 30s, 10m, 12h or 7d",
     [WEIR__ARGS_BYTES] = "a size like 4096, 64K, 256M or 10G",
@@ -230,11 +232,19 @@ static bool split_list(struct weir__args_list *list, const char *text)
     return true;
 }
 
+static bool is_one_of(const char *const words[], const char *text)
+{
+    while (*words && strcasecmp(*words, text) != 0) words++;
+    return *words != NULL;
+}
+
 static bool take_variable(const struct weir__args_row *row, void *options, const char *text)
 {
-    bool off = strcmp(text, "0") == 0 || strcmp(text, "false") == 0;
+    static const char *const on[] = {"1", "true", "yes", "on", NULL};
+    static const char *const off[] = {"0", "false", "no", "off", NULL};
 
-    if (row->kind == WEIR__ARGS_FLAG) return off || store_value(row, options, NULL);
+    if (row->kind == WEIR__ARGS_FLAG)
+        return is_one_of(off, text) || (is_one_of(on, text) && store_value(row, options, NULL));
     if (row->kind == WEIR__ARGS_LIST) return split_list((void *)((char *)options + row->at), text);
     return store_value(row, options, text);
 }

@@ -90,8 +90,8 @@ bool weir__args_parse(const struct weir__command *, int argc, char **argv,
                       struct weir__common *options, int *out_exit);
 
 /* After weir__args_parse, for commands that are run by machines: what the command line did not say
- * is taken from the environment, --tls-key from WEIR_TLS_KEY and so on. A flag is on unless its
- * variable is empty, 0 or false; a list has spaces between its items. false as above. */
+ * is taken from the environment, --tls-key from WEIR_TLS_KEY and so on. A flag is 1, true, yes or
+ * on, else 0, false, no or off, or empty; a list has spaces between its items. false as above. */
 bool weir__args_environment(const struct weir__command *, struct weir__common *options,
                             int *out_exit);
 

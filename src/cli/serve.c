@@ -140,6 +140,10 @@ static bool read_options(const struct weir__command *self, int argc, char **argv
         return false;
     }
     if (o->common.data_given) o->in_memory = false;
+    if (o->memory_max.given && !o->in_memory) {
+        *out_exit = weir__exit_usage(self->name, "--memory-max goes with --in-memory");
+        return false;
+    }
     if (!o->memory_max.given) o->memory_max.value = WEIR__SERVE_MEMORY_BYTES;
     if (o->memory_max.value < MEMORY_BYTES_MIN) {
         *out_exit = weir__exit_usage(self->name, "--memory-max must be 8M or more");

@@ -107,6 +107,19 @@ for wrong in 5672 localhost :5672 127.0.0.1: 127.0.0.1:x 127.0.0.1:65536 off; do
     said "HOST:PORT, not '$wrong'" err
 done
 [ ! -e d6 ] || fail "a slip of the pen made a folder"
+for on in true TRUE yes on; do
+    WEIR_IN_MEMORY=$on WEIR_DATA=d6 start $free
+    said 'in memory'
+    stop
+done
+[ ! -e d6 ] || fail "a folder was made for what is in memory"
+for unsure in maybe 2 -; do
+    WEIR_IN_MEMORY=$unsure expect 2 "$WEIR" serve --data d6
+    said "WEIR_IN_MEMORY must be 1 or 0, .* not '$unsure'" err
+done
+expect 2 "$WEIR" serve --data d6 --memory-max 64M
+said '--memory-max goes with --in-memory' err
+WEIR_MEMORY_MAX=64M expect 2 "$WEIR" serve --data d6
 WEIR_MEMORY_MAX=lots expect 2 "$WEIR" serve
 said 'WEIR_MEMORY_MAX must be a size like' err
 expect 2 "$WEIR" serve --data d4 --in-memory
