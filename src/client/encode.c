@@ -224,11 +224,14 @@ int weir__encoder_run(struct weir__encoder *enc, const struct weir_event *events
     bool mixed;
     int rc;
 
-    if (count == 0) return weir__fail(err, WEIR_EINVAL, "a batch without events");
+    if (count == 0 || !events) return weir__fail(err, WEIR_EINVAL, "a batch without events");
     rc = start_batch(enc, events, count, mixed_keys, &mixed, err);
     if (rc != 0) return rc;
     for (size_t i = 0; i < count; i++) {
-        if (mixed) rc = check_key(events[i].partition_key, err);
+        if (!events[i].body.at && events[i].body.len)
+            rc = weir__fail(err, WEIR_EINVAL, "a body of %zu bytes that are nowhere",
+                            events[i].body.len);
+        if (rc == 0 && mixed) rc = check_key(events[i].partition_key, err);
         if (rc == 0) rc = add_event(enc, &events[i], mixed, err);
         if (rc != 0) return weir__wrap(err, rc, "event %zu", i);
     }

@@ -191,6 +191,9 @@ static void malformed_events_are_refused(void **state)
         .system = &(struct weir_system_properties){.message_id = weir_value_double(1)}};
     assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
     assert_int_equal(weir_producer_send(p, &e, 0, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
+    assert_int_equal(weir_producer_send(p, NULL, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
+    e = (struct weir_event){.body = weir_bytes(NULL, 5)};
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
     e.system = &(struct weir_system_properties){.subject = weir_bytes("\xff", 1)};
     assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
     e.system = &(struct weir_system_properties){.content_type = weir_text("\xc3\xa9")};
