@@ -27,6 +27,11 @@ static const struct error_row *row_of(int code)
     return &unknown_row;
 }
 
+bool weir__error_known(int code)
+{
+    return row_of(code) != &unknown_row;
+}
+
 enum weir_error_class weir_error_class(int code)
 {
     return row_of(code)->class;

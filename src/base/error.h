@@ -2,6 +2,8 @@
 #ifndef WEIR_BASE_ERROR_H
 #define WEIR_BASE_ERROR_H
 
+#include <stdbool.h>
+
 #include "weir/error.h"
 
 static inline int weir__code(int code)
@@ -19,6 +21,9 @@ __attribute__((format(printf, 3, 4))) void weir__fail_text(struct weir_error *, 
                                                            const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) void weir__wrap_text(struct weir_error *, int code,
                                                            const char *fmt, ...);
+
+/* Whether it is one of ours: a program may return any number to us. */
+bool weir__error_known(int code);
 
 /* Maps errno of a failed system call: ENOSPC and EDQUOT to WEIR_ENOSPACE, ENOENT to
  * WEIR_ENOTFOUND, EEXIST to WEIR_EEXIST, ENOMEM to WEIR_ENOMEM, EMFILE and ENFILE to WEIR_EBUSY,

@@ -36,6 +36,7 @@ struct weir__feeder {
     size_t first, count, room;
     bool has_done;
     uint64_t done; /* the last number that it printed and that was not marked yet */
+    int status;    /* how it ended last, as waitpid tells */
 };
 
 /* ---- the process ---- */
@@ -123,12 +124,14 @@ static int finish(struct weir__feeder *f, int signal)
 {
     int status = 0;
 
+    f->status = 0;
     if (f->pid == 0) return 0;
     if (f->in >= 0) close(f->in);
     close(f->out);
     if (signal) kill(-f->pid, signal);
     while (waitpid(f->pid, &status, 0) < 0 && errno == EINTR) continue;
     f->pid = 0;
+    f->status = status;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : WEIR_EFAILED;
 }
 
@@ -255,6 +258,16 @@ int weir__feeder_feed(struct weir__feeder *f, struct weir_partition *p, const st
     if (rc == WEIR_ECLOSED) rc = finish(f, 0);
     if (rc < 0) return rc;
     return mark(f, p, out_marked);
+}
+
+bool weir__feeder_failed(const struct weir__feeder *f, char out[WEIR__FEEDER_WHY_BYTES])
+{
+    if (!f || f->pid != 0 || f->status == 0) return false;
+    if (WIFSIGNALED(f->status))
+        snprintf(out, WEIR__FEEDER_WHY_BYTES, "was killed by signal %d", WTERMSIG(f->status));
+    else
+        snprintf(out, WEIR__FEEDER_WHY_BYTES, "ended with exit code %d", WEXITSTATUS(f->status));
+    return true;
 }
 
 /* ---- lives ---- */

@@ -22,6 +22,10 @@ int weir__feeder_open(struct weir__feeder **out, const char *command, struct wei
 int weir__feeder_feed(struct weir__feeder *, struct weir_partition *, const struct weir_event *,
                       size_t count, uint64_t *out_marked);
 
+/* Whether it failed, and how: "ended with exit code 3". NULL: it did not. */
+#define WEIR__FEEDER_WHY_BYTES 64
+bool weir__feeder_failed(const struct weir__feeder *, char out[WEIR__FEEDER_WHY_BYTES]);
+
 /* Lets it finish what it has, for a while, marks that, and ends it. Likewise. NULL is allowed. */
 int weir__feeder_close(struct weir__feeder *, struct weir_partition *, uint64_t *out_marked);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/thread.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
@@ -142,7 +143,15 @@ static void on_error(struct weir_partition *p, enum weir_action action,
                      const struct weir_error *err, void *user)
 {
     struct processing *x = user;
+    struct weir_error ended;
+    char how[WEIR__FEEDER_WHY_BYTES];
 
+    if (x->options->exec && p && action == WEIR_HANDLING &&
+        weir__feeder_failed(weir_partition_state(p), how)) {
+        weir__fail(&ended, err->code, "the command of partition %" PRIu32 " %s",
+                   weir_partition_id(p), how);
+        err = &ended;
+    }
     weir__mutex_lock(&x->lock);
     if (x->options->json) {
         begin_line("error", p);

@@ -173,7 +173,8 @@ static enum weir__pump open_partition(struct weir_partition *p)
         if (!leave(p)) return WEIR__PUMP_ABANDONED;
     }
     if (rc == 0) return WEIR__PUMP_AGAIN;
-    weir__fail(&err, rc < 0 ? rc : WEIR_EFAILED, "the handler's open returned %d", rc);
+    weir__fail(&err, weir__error_known(rc) ? rc : WEIR_EFAILED, "the handler's open returned %d",
+               rc);
     if (!tell(p, WEIR_HANDLING, &err)) return WEIR__PUMP_ABANDONED;
     return give_up(p, WEIR_CLOSED_ERROR, PAUSE_RETRY_MAX_MS);
 }
@@ -367,11 +368,12 @@ static enum weir__pump fail(struct weir_partition *p, int rc, size_t count)
 {
     const struct weir_processor_options *o = &p->processor->options;
     bool enough = o->failure != WEIR_RETRY_FOREVER && ++p->attempts >= o->attempts;
+    bool ours = weir__error_known(rc);
 
     if (o->failure == WEIR_RETRY_FOREVER) p->attempts++;
-    weir__fail(&p->why, rc < 0 ? rc : WEIR_EFAILED,
-               "the handler of partition %" PRIu32 " returned %d%s%s", p->id, rc,
-               rc < 0 ? ": " : "", rc < 0 ? weir_error_text(rc) : "");
+    weir__fail(&p->why, ours ? rc : WEIR_EFAILED,
+               "the handler of partition %" PRIu32 " returned %d%s%s", p->id, rc, ours ? ": " : "",
+               ours ? weir_error_text(rc) : "");
     if (!tell(p, WEIR_HANDLING, &p->why)) return WEIR__PUMP_ABANDONED;
     if (enough && o->failure == WEIR_GIVE_UP)
         return give_up(p, WEIR_CLOSED_ERROR, PAUSE_RETRY_MAX_MS);

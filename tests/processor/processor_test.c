@@ -163,6 +163,38 @@ static void the_same_events_are_tried_again(void **state)
     fleet_free(f);
 }
 
+static int return_number(struct copy *c, struct weir_partition *p, const struct weir_event *e,
+                         size_t n)
+{
+    (void)e, (void)n;
+    c->begun[weir_partition_id(p)] = false;
+    return *(int *)c->with;
+}
+
+/* What a handler returns is told as it is; only our own codes have a text. */
+static void any_number_can_be_returned(void **state)
+{
+    static const struct {
+        int rc;
+        const char *says;
+    } rows[] = {{3, " returned 3"}, {-7777, " returned -7777"}, {WEIR_EIO, ": "}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fleet *f = fleet_new(1);
+        int rc = rows[i].rc;
+        struct copy a = {.act = return_number, .with = &rc};
+
+        publish_all(f, 1);
+        copy_start(&a, f);
+        fleet_await(f, f->errors[WEIR_HANDLING] > 0);
+        copy_stop(&a);
+        assert_non_null(strstr(f->last_error, rows[i].says));
+        assert_null(strstr(f->last_error, "unknown"));
+        fleet_free(f);
+    }
+}
+
 static void others_go_on_while_one_fails(void **state)
 {
     struct fleet *f = fleet_new(2);
@@ -783,6 +815,7 @@ int main(void)
         cmocka_unit_test(what_was_not_marked_comes_again),
         cmocka_unit_test(a_policy_marks_by_itself),
         cmocka_unit_test(the_same_events_are_tried_again),
+        cmocka_unit_test(any_number_can_be_returned),
         cmocka_unit_test(others_go_on_while_one_fails),
         cmocka_unit_test(poison_goes_to_the_dead_letters),
         cmocka_unit_test(poison_is_sent_to_a_hub),

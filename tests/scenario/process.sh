@@ -109,6 +109,14 @@ wait "${pid[6]}" || fail "exit code $?"
 [ "$(opened copy6)" = 0 ] || fail "an open without its close"
 expect 0 "$WEIR" checkpoint list homes --store "$store" --json
 said "\"partition\":\"$partition\",\"sequence\":$last,"
+
+# ---- one that fails: how it ended is told ----
+expect 0 "$WEIR" checkpoint delete homes --store "$store" --all
+"$WEIR" process homes --store "$store" --exec 'read -r line; exit 3' >copy7 2>err7 &
+pid[7]=$!
+await grep -q 'the command of partition [0-9]* ended with exit code 3$' err7
+kill -TERM "${pid[7]}"
+wait "${pid[7]}" || fail "exit code $?"
 expect 0 "$WEIR" checkpoint delete homes --store "$store" --all
 expect 0 "$WEIR" checkpoint list homes --store "$store" --json
 [ ! -s out ] || fail "checkpoints were left"
