@@ -98,7 +98,7 @@ class Azurite:
              "--disableTelemetry", "--location", os.path.join(work, "azurite")],
             stdout=subprocess.PIPE, stderr=log, text=True)
         for line in self.child.stdout:
-            found = re.search(r"listening (?:at|on) http://127\.0\.0\.1:(\d+)", line)
+            found = re.search(r"listens on http://127\.0\.0\.1:(\d+)", line)
             if found:
                 threading.Thread(target=self.drain, daemon=True).start()
                 self.string = ("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;"
