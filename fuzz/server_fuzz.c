@@ -41,6 +41,7 @@ struct world {
     struct weir__server server;
     struct weir__server_loop at;
     struct weir__loop loop;
+    struct weir__loops loops;
     struct weir__tcp tcp[PEERS];
     struct listener listener[PEERS];
     struct speaker speaker[PEERS];
@@ -285,6 +286,8 @@ static void begin(struct world *w, uint8_t mode)
     w->server.ns = w->house->ns;
     w->server.logger = (struct weir__logger){hush, NULL};
     w->server.clock = simclock(&w->house->time);
+    w->loops.only = &w->loop;
+    w->server.loops = &w->loops;
     w->server.at = &w->at;
     w->server.trace = mode & 1;
     w->server.token_ms = WEIR__SERVER_TOKEN_MS;
