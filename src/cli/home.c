@@ -209,9 +209,9 @@ static int reach_named(struct weir__home *h, const struct weir__command *self,
     int code;
 
     if (weir__connection_expand(text, connect))
-        code = open_server(
-            h, self,
-            &(struct place){text, asks_http(want) ? find_admin(c) : NULL, NULL, c->wait});
+        code = open_server(h, self,
+                           &(struct place){text, asks_http(want) ? find_admin(c) : NULL, NULL,
+                                           c->wait});
     else /* without its words: they may be a key */
         code = weir__exit_usage(self->name,
                                 "%s is no connection string, no HOST:PORT and no sb://HOST",

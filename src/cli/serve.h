@@ -10,8 +10,8 @@
 #define WEIR_CLI_SERVE_H
 
 #include "cli/args.h"
-#include "cli/serve_log.h"
 #include "cli/connection.h"
+#include "cli/serve_log.h"
 #include "cli/wanted.h"
 #include "cli/warning.h"
 #include "io/tls.h"

@@ -87,7 +87,7 @@ struct weir__server_options {
     size_t stranger_buffers;  /* bytes */
     unsigned strangers_per_address;
     bool events_only; /* stored batches are not delivered as such, whoever desires them */
-    bool trace; /* every frame is a line of the logger, at WEIR__DEBUG */
+    bool trace;       /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;
     /* Lines about one connection, with the logger's user. NULL: the logger gets them, and they begin
      * with the peer. */
