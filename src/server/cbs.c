@@ -80,7 +80,7 @@ int weir__cbs_answer(const struct weir__request *request, struct weir__amqp_writ
 
     (void)body;
     if (rc == WEIR_EDENIED)
-        weir__report_refused(c->server, "server", c->id, weir__tcp_peer(c->tcp), r->why.text);
+        weir__report_refused(c->server, "server", c->id, weir__connection_peer(c), r->why.text);
     return rc;
 }
 

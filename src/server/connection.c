@@ -95,6 +95,11 @@ int weir__connection_use(struct weir__connection *c, const char *hub, struct wei
     return rc == WEIR_ENOTFOUND ? weir__connection_not_found(c, hub, err) : rc;
 }
 
+const char *weir__connection_peer(const struct weir__connection *c)
+{
+    return c->tcp ? weir__tcp_peer(c->tcp) : "?";
+}
+
 bool weir__connection_certified(const struct weir__connection *c, struct weir__tls_identity *who)
 {
     return weir__tcp_tls(c->tcp) && weir__tls_identify(weir__tcp_tls(c->tcp), who);
@@ -103,8 +108,8 @@ bool weir__connection_certified(const struct weir__connection *c, struct weir__t
 void weir__connection_trust(struct weir__connection *c)
 {
     if (!c->trusted)
-        weir__report(c->server, WEIR__INFO, "server", c->id, weir__tcp_peer(c->tcp), "logged in%s",
-                     weir__tcp_tls(c->tcp) ? ", with TLS" : "");
+        weir__report(c->server, WEIR__INFO, "server", c->id, weir__connection_peer(c),
+                     "logged in%s", c->tcp && weir__tcp_tls(c->tcp) ? ", with TLS" : "");
     c->trusted = true;
     weir__newcomer_leave(&c->stranger, &c->server->budget);
     weir__account_trust(&c->account);
@@ -329,7 +334,7 @@ static void sent(void *owner, size_t bytes)
 
 static void report_end(const struct weir__connection *c, const struct weir_error *why)
 {
-    const char *peer = weir__tcp_peer(c->tcp), *text = why->text;
+    const char *peer = weir__connection_peer(c), *text = why->text;
     double s = (double)(weir__loop_now_ms(c->loop) - c->began_ms) / 1000;
     bool told = why->code != 0 && why->code != WEIR_ECANCELED;
     size_t len = strlen(peer);
@@ -378,8 +383,8 @@ static void trace(void *user_data, bool outgoing, struct weir__bytes frame)
     char line[LINE_BYTES];
 
     weir__amqp_dump(frame, line, sizeof line);
-    weir__report(c->server, WEIR__DEBUG, "amqp", c->id, c->tcp ? weir__tcp_peer(c->tcp) : "?",
-                 "%s %s", outgoing ? "<-" : "->", line);
+    weir__report(c->server, WEIR__DEBUG, "amqp", c->id, weir__connection_peer(c), "%s %s",
+                 outgoing ? "<-" : "->", line);
 }
 
 static bool reserve(void *arg, size_t more)

@@ -384,7 +384,7 @@ int weir__serve_desk(struct weir__connection *c, const struct weir__amqp_event *
         r->condition = WEIR__AMQP_COND_NOT_ALLOWED;
         return weir__fail(&r->why, WEIR_EINVAL,
                           "A link to connection '%s' $cbs node has already been opened.",
-                          weir__tcp_peer(c->tcp));
+                          weir__connection_peer(c));
     }
     d = calloc(1, sizeof *d + target.len);
     if (!d) return weir__fail(&r->why, WEIR_ENOMEM, "out of memory for a link");

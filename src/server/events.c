@@ -8,7 +8,7 @@
 
 static void on_protocol(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
-    c->last_words = weir__mistake_plain(c->server, weir__tcp_peer(c->tcp), ev->bytes);
+    c->last_words = weir__mistake_plain(c->server, weir__connection_peer(c), ev->bytes);
 }
 
 static bool login_certified(struct weir__connection *c, struct weir__bytes as)
@@ -18,7 +18,7 @@ static bool login_certified(struct weir__connection *c, struct weir__bytes as)
 
     if (!weir__connection_certified(c, &who)) return false;
     if (weir__cbs_login_certified(c, &who, as, &err) == 0) return true;
-    weir__report_refused(c->server, "server", c->id, weir__tcp_peer(c->tcp), err.text);
+    weir__report_refused(c->server, "server", c->id, weir__connection_peer(c), err.text);
     return false;
 }
 
@@ -30,7 +30,7 @@ static bool login_plain(struct weir__connection *c, struct weir__bytes rule, str
     snprintf(text, sizeof text, "there is no access rule '%.*s' with this key",
              rule.len < RULE_SHOWN_MAX ? (int)rule.len : RULE_SHOWN_MAX,
              rule.at ? (const char *)rule.at : "");
-    weir__report_refused(c->server, "server", c->id, weir__tcp_peer(c->tcp), text);
+    weir__report_refused(c->server, "server", c->id, weir__connection_peer(c), text);
     return false;
 }
 
@@ -116,7 +116,7 @@ static void on_attach(struct weir__connection *c, const struct weir__amqp_event 
     if (rc == 0) return;
     error = weir__errors_say(&r);
     weir__amqp_refuse(ev->link, &error, echo_of(ev->link, rc), NULL);
-    weir__report(c->server, WEIR__INFO, "server", c->id, weir__tcp_peer(c->tcp),
+    weir__report(c->server, WEIR__INFO, "server", c->id, weir__connection_peer(c),
                  "link '%.*s' refused: %s", (int)weir__amqp_link_name(ev->link).len,
                  (const char *)weir__amqp_link_name(ev->link).at, r.why.text);
 }
@@ -153,7 +153,7 @@ static void on_close(struct weir__connection *c, const struct weir__amqp_event *
 {
     c->closing = true;
     if (!ev->error.condition.at || !c->tcp) return;
-    weir__report(c->server, WEIR__INFO, "server", c->id, weir__tcp_peer(c->tcp),
+    weir__report(c->server, WEIR__INFO, "server", c->id, weir__connection_peer(c),
                  "closed by %s: %.*s, %.*s", ev->local ? "us" : "the client",
                  (int)ev->error.condition.len, (const char *)ev->error.condition.at,
                  (int)ev->error.description.len, (const char *)ev->error.description.at);

@@ -275,6 +275,9 @@ int weir__connection_use(struct weir__connection *, const char *hub, struct weir
 int weir__connection_not_found(const struct weir__connection *, const char *path,
                                struct weir_error *);
 
+/* Address and port of the peer; "?" when the socket is gone. */
+const char *weir__connection_peer(const struct weir__connection *);
+
 /* Whether the peer has shown a good certificate, with TLS. */
 bool weir__connection_certified(const struct weir__connection *, struct weir__tls_identity *);
 

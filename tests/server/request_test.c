@@ -205,12 +205,14 @@ static void an_empty_partition_has_exact_types(void **state)
     assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
                          "type", "com.microsoft:partition", "partition", "2", END),
                      0);
-    assert_int_equal(s->reply.count, 16);
+    assert_int_equal(s->reply.count, 20);
     assert_text(field(s, "name", WEIR__AMQP_STRING), "eh1");
     assert_text(field(s, "type", WEIR__AMQP_STRING), "com.microsoft:partition");
     assert_text(field(s, "partition", WEIR__AMQP_STRING), "2");
-    assert_int_equal(field(s, "begin_sequence_number", WEIR__AMQP_LONG).i, 0);
+    assert_int_equal(field(s, "begin_sequence_number", WEIR__AMQP_LONG).i, -1);
+    assert_int_equal(field(s, "begin_sequence_number_epoch", WEIR__AMQP_INT).i, -1);
     assert_int_equal(field(s, "last_enqueued_sequence_number", WEIR__AMQP_LONG).i, -1);
+    assert_int_equal(field(s, "last_enqueued_sequence_number_epoch", WEIR__AMQP_INT).i, -1);
     assert_text(field(s, "last_enqueued_offset", WEIR__AMQP_STRING), "-1");
     assert_int_equal(field(s, "last_enqueued_time_utc", WEIR__AMQP_TIMESTAMP).i,
                      INT64_C(-62135596800000));
