@@ -246,7 +246,8 @@ class Peer:
         request = Message(id=message_id, properties=properties, body=body)
         self.send(sender, request)
         reply, = self.take(receiver, 1, credit=0)
-        session.close()
+        session.close()  # and with it its links: a connection has one sender to $cbs at a time
+        assert self.until(lambda: session.state & session.REMOTE_CLOSED), "the session does not end"
         return reply
 
     def trust(self, text, audience="sb://localhost/eh1"):

@@ -308,7 +308,7 @@ class Proton:
             peer.step()
         self.assertFalse(peer.saw(Event.TRANSPORT_ERROR))
         self.assertGreaterEqual(peer.transport.frames_input - frames, 4)
-        self.assertEqual(peer.transport.remote_idle_timeout, 30)
+        self.assertEqual(peer.transport.remote_idle_timeout, 120)
         self.assertEqual(peer.send(peer.sender("eh1"), event(1)), ACCEPTED)
 
 
