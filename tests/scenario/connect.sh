@@ -31,7 +31,7 @@ for nothing in localhost folder:x ./d secret '' "$address/x"; do
     expect 2 "$WEIR" send homes --connect "$nothing"
     silent secret err
 done
-[ "$(ls)" = "$(ls -d d err lines out sent xdg 2>/dev/null)" ] || fail "a folder was made: $(ls)"
+[ "$(ls)" = "$(ls -d d err lines log out sent xdg 2>/dev/null)" ] || fail "a folder was made: $(ls)"
 
 # ---- and what is wrong ----
 expect 3 "$WEIR" tail nothing --connect "$connect" --until-end

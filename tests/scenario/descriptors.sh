@@ -20,8 +20,8 @@ for i in $(seq 100); do
     exec {a}<>"/dev/tcp/${amqp%:*}/${amqp#*:}" 2>/dev/null || break
     [ $((i % 3)) != 0 ] || exec {a}<>"/dev/tcp/${http%:*}/${http#*:}" 2>/dev/null || break
 done
-for _ in $(seq 200); do grep -q 'no file descriptor is left' err && break; sleep 0.05; done
-said 'no file descriptor is left' err
+for _ in $(seq 200); do grep -q 'no file descriptor is left' log && break; sleep 0.05; done
+said 'no file descriptor is left' log
 free_now=$((160 - $(ls "/proc/$server/fd" | wc -l)))
 [ "$free_now" -ge 40 ] || fail "$free_now descriptors are left for the logs"
 head -c 12000000 /dev/zero | tr '\0' x | fold -w 60000 >&9
@@ -29,7 +29,7 @@ echo >&9
 exec 9>&-
 wait $send || { cat send_err; fail "the sender ended with $?"; }
 said 'acknowledged 201 events' sent
-silent 'Too many open files' err
+silent 'Too many open files' log
 stop
 expect 0 "$WEIR" inspect data
 said 'no damage'

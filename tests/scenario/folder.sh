@@ -83,7 +83,7 @@ mv old/catalog.1 kept.1
 cp stale old/catalog.1
 rm old/catalog.0
 start --json --data old $free
-said 'the other, which is used, may be older' err
+said 'the other, which is used, may be older' log
 expect 0 "$WEIR" hub list --data old
 said "^(orphan)  *3 partitions"
 expect 0 "$WEIR" hub adopt --data old 2 again

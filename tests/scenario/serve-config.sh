@@ -22,7 +22,7 @@ cat >Config.json <<'END'
 END
 start --data d $free --config Config.json --hub other:1 --json
 said '"ready":true'
-said "Config.json:9:75: 'Retention' is not known and is passed over" err
+said "Config.json:9:75: 'Retention' is not known and is passed over" log
 said '"warnings":\["Config.json:9:75'
 stop
 expect 0 "$WEIR" hub list --data d

@@ -18,7 +18,7 @@ for socket in "$TMPDIR/notify" "@weir-scenario-$$"; do
     [ "$(sed -n 3p heard)" = STOPPING=1 ] || fail "heard: $(cat heard)"
 done
 NOTIFY_SOCKET=/nobody/here start --in-memory $free # a manager that is gone is no reason to stop
-said 'notifying the service manager' err
+said 'notifying the service manager' log
 stop
 
 # ---- signals ----

@@ -8,7 +8,7 @@ cc -std=c11 -Wall -Wextra -Werror -o json_check "$here/json_check.c"
 # wait_for PATTERN [FILE]: until it is logged.
 wait_for() {
     for _ in $(seq 200); do
-        grep -q -- "$1" "${2:-err}" && return
+        grep -q -- "$1" "${2:-log}" && return
         sleep 0.05
     done
     fail "did not log '$1'"
@@ -35,7 +35,7 @@ amqp=$(field amqp) http=$(field http)
 try RootManageSharedAccessKey SAS_KEY_VALUE
 wait_for "$time INFO server $peer: logged in$"
 wait_for "$time INFO server $peer: ended after [0-9.]* s"
-silent connected err
+silent connected log
 try RootManageSharedAccessKey wrong
 wait_for "$time WARN server $peer: refused: InvalidSignature: "
 plain nobody
@@ -46,13 +46,13 @@ curl -sS "http://$http/\$weir/hubs" >/dev/null
 wait_for "$time WARN http $peer: refused: MissingToken: "
 # ---- many are counted: at most ten lines in ten seconds ----
 for i in $(seq 30); do curl -sS "http://$http/\$weir/hubs" >/dev/null; done
-[ "$(grep -c 'refused: ' err)" -le 20 ] || fail "more than ten lines"
+[ "$(grep -c 'refused: ' log)" -le 20 ] || fail "more than ten lines"
 stop
-said '[0-9]* more logins were refused within 10 s$' err
-more=$(sed -n 's/.* \([0-9]*\) more logins were refused.*/\1/p' err | awk '{ n += $1 } END { print n }')
-[ $((more + $(grep -c 'refused: ' err))) = "$(($(grep -c InvalidSig err) + 33))" ] || fail "$more and those that were said are not all"
+said '[0-9]* more logins were refused within 10 s$' log
+more=$(sed -n 's/.* \([0-9]*\) more logins were refused.*/\1/p' log | awk '{ n += $1 } END { print n }')
+[ $((more + $(grep -c 'refused: ' log))) = "$(($(grep -c InvalidSig log) + 33))" ] || fail "$more and those that were said are not all"
 # ---- a line names its peer once ----
-! grep -E '(127\.0\.0\.1:[0-9]+).*\1' err || fail "a peer is named twice"
+! grep -E '(127\.0\.0\.1:[0-9]+).*\1' log || fail "a peer is named twice"
 
 # ---- the other forms, and what is asked for ----
 start --data d $free --log-format json --log-level debug
@@ -61,14 +61,14 @@ plain $'a"b\e'
 wait_for '"room":"server","connection":1,"peer":"127.0.0.1:[0-9]*","message":"connected"}'
 wait_for '"level":"warn","room":"server","connection":1,"peer":"127.0.0.1:[0-9]*","message":"refused: there is no access rule .a\\"b\\\\x1b. '
 stop
-./json_check time level room <err >out || fail "no JSON"
+./json_check time level room <log >out || fail "no JSON"
 start --data d $free --log-format logfmt --log-level warn
 amqp=$(field amqp)
 try RootManageSharedAccessKey SAS_KEY_VALUE
 plain nobody
 wait_for '^time=[^ ]* level=warn room=server connection=[0-9]* peer=127.0.0.1:[0-9]* message="refused: .*"$'
 stop
-silent 'logged in' err
+silent 'logged in' log
 for wrong in '--log-format xml' '--log-level loud'; do
     expect 2 "$WEIR" serve --data d $free $wrong
     said "not '${wrong#* }'" err
@@ -86,13 +86,13 @@ for i in $(seq 40); do # 25 connections each, two lines of 80 bytes
     curl -sS $(yes "http://$http/livez" | head -25) -H 'Connection: close' -o /dev/null >/dev/null 2>&1 || true
 done
 curl -sS -m 10 "http://$http/livez" >out || fail "it waits for its reader"
-cat <&8 >err &
+cat <&8 >log &
 reader=$!
 for _ in $(seq 100); do
     curl -sS "http://$http/livez" >/dev/null
-    grep -q 'lines of this log were lost' err && break
+    grep -q 'lines of this log were lost' log && break
     sleep 0.05
 done
 stop
 wait $reader
-said 'WARN log: [0-9]* lines of this log were lost: nobody read them$' err
+said 'WARN log: [0-9]* lines of this log were lost: nobody read them$' log

@@ -13,7 +13,7 @@ mv out ready && ln -s ready out
 load="--connect $(field amqp) --hub orders"
 expect 0 "$WEIR" bench wire publish $load --events 1000
 expect 0 "$WEIR" bench wire receive $load --events 1000
-ls -l "/proc/$server/fd" | grep -v 'socket:\|pipe:\|anon_inode:\|/dev/\|/here/\(ready\|err\)' >fds || true
+ls -l "/proc/$server/fd" | grep -v 'socket:\|pipe:\|anon_inode:\|/dev/\|/here/\(ready\|log\)' >fds || true
 [ "$(grep -c -- '->' fds)" = 0 ] || { cat fds; fail "it has files open"; }
 
 code=0
@@ -22,7 +22,7 @@ timeout 60 "$WEIR" bench wire publish $load --events 20000 --size 1K >full 2>&1 
 said 'all of the 16 MiB that may be kept in memory are used' full
 expect 0 "$WEIR" bench wire receive $load --events 1000
 stop
-rm -f out err ready full fds
+rm -f out err log ready full fds
 [ -z "$(ls -A)" ] || fail "it left $(ls -A)"
 
 start --in-memory --memory-max 8M $free $(seq -f "--hub h%g:1" 20)

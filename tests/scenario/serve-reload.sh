@@ -16,10 +16,10 @@ subject() { openssl s_client -connect "$amqps" </dev/null 2>/dev/null | sed -n '
 config() { printf '{"UserConfig":{"NamespaceConfig":[{"Entities":[%s]}]}}' "$1" >c.json; }
 # hup LINE: until it is logged.
 hup() {
-    : >err
+    : >log
     kill -HUP "$server"
     for _ in $(seq 400); do
-        grep -q "$1" err && return
+        grep -q "$1" log && return
         sleep 0.05
     done
     fail "SIGHUP did not log '$1'"
@@ -28,7 +28,6 @@ certificate first
 certificate second
 use first
 config '{"Name":"a","PartitionCount":1}'
-: >err
 start --data d --amqp 127.0.0.1:0 --amqps 127.0.0.1:0 --http off --json --config c.json \
     --tls-certificate server.pem --tls-key server.key
 amqps=$(field amqps)

@@ -9,7 +9,7 @@ start --data d1 $free --hub orders:2:a,b --json
 [ "$(wc -l <out)" = 1 ] || fail "more than one line"
 said '^{"ready":true,"amqp":"127.0.0.1:[0-9]*","amqps":"127.0.0.1:[0-9]*","http":"127.0.0.1:[0-9]*","connection_string":"Endpoint=sb://localhost:[0-9]*;SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=SAS_KEY_VALUE;UseDevelopmentEmulator=true;"}$'
 amqp=$(field amqp) amqps=$(field amqps) http=$(field http)
-[ -s err ] && fail "it complained"
+[ -s log ] && fail "it complained"
 
 # ---- TLS by the local authority, without doing anything for it ----
 if command -v openssl >/dev/null; then
@@ -43,7 +43,7 @@ beside() {
 beside --amqp 127.0.0.1:0 # has the default ones for the others, or somebody else has
 start --data d2 --amqp 127.0.0.1:0 --json
 said '"amqps":null,"http":null,"connection_string":"[^"]*","warnings":\["listening on 127.0.0.1:5671: .* holds port 5671; going on without it","listening on 127.0.0.1:5300: .*"\]}$'
-said 'listening on 127.0.0.1:5300: .* going on without it' err
+said 'listening on 127.0.0.1:5300: .* going on without it' log
 stop
 start --data d2 --amqp 127.0.0.1:0
 said 'amqps   not served'
@@ -92,7 +92,7 @@ said '"ready":true'
 (exec 9<>"/dev/tcp/127.0.0.1/$(field amqp | cut -d: -f2)" && printf 'AMQP\0\1\0\0' >&9 &&
     head -c 8 <&9 >/dev/null)
 stop
-said ' DEBUG amqp #[0-9]* 127.0.0.1:[0-9]*: -> ' err
+said ' DEBUG amqp #[0-9]* 127.0.0.1:[0-9]*: -> ' log
 for hub in h i c; do expect 0 "$WEIR" hub show $hub --data d4; done
 WEIR_IN_MEMORY=1 WEIR_MEMORY_MAX=64M WEIR_TLS_CERTIFICATE=ca/server.pem WEIR_TLS_KEY=ca/server.key \
     WEIR_JSON=false start $free
@@ -139,7 +139,7 @@ for name in 127.example.org:0 '[::]:0'; do
     said 'allow-development-key' err
 done
 WEIR_ALLOW_DEVELOPMENT_KEY=1 start --data d1 $elsewhere --json
-said 'WHOEVER CAN REACH 0.0.0.0:0 CAN READ AND WRITE EVERY HUB' err
+said 'WHOEVER CAN REACH 0.0.0.0:0 CAN READ AND WRITE EVERY HUB' log
 said '"warnings":\["WHOEVER CAN REACH'
 stop
 start --data d5 $elsewhere --json

@@ -6,13 +6,14 @@ cd "$TMPDIR"
 export XDG_DATA_HOME=$TMPDIR/xdg
 server=
 
-fail() { echo "$scenario: $*"; cat out err; exit 1; }
+fail() { echo "$scenario: $*"; cat out err log 2>/dev/null; exit 1; }
 trap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT
 
-# start ARGS...: a server in the background, ready when this returns.
+# start ARGS...: a server in the background, ready when this returns. Its own log is in log, so that
+# out and err of the commands that follow hold nothing but their words.
 start() {
     : >out
-    "$WEIR" serve "$@" >out 2>err &
+    "$WEIR" serve "$@" >out 2>log &
     server=$!
     for _ in $(seq 1200); do
         grep -qs '}$\|Ctrl-C stops' out && return
