@@ -344,6 +344,7 @@ static void a_silent_store_moves_nothing(void **state)
     struct weir_processor_stats stats, was;
     struct weir_store *keep;
     uint64_t through;
+    int closes;
 
     (void)state;
     assert_ok(weir_store_memory(&keep, f->name, NULL, &err));
@@ -358,6 +359,7 @@ static void a_silent_store_moves_nothing(void **state)
     publish_all(f, 10);
     fleet_await(f, f->total == 40);
     weir_processor_stats(a.processor, &was);
+    closes = f->closes; /* some, when the second copy was started late */
     atomic_store(&wall_a.silent, true);
     atomic_store(&wall_b.silent, true);
     fleet_await(f, f->errors[WEIR_BEATING] + f->errors[WEIR_READING_STORE] >= 2);
@@ -371,12 +373,12 @@ static void a_silent_store_moves_nothing(void **state)
     fleet_await(f, f->total == through);
     weir_processor_stats(a.processor, &stats);
     assert_true(stats.store_silent_ms > 0);
-    assert_int_equal(f->closes, 0);
+    assert_int_equal(f->closes, closes);
     atomic_store(&wall_a.silent, false);
     atomic_store(&wall_b.silent, false);
     fleet_await(f,
                 (weir_processor_stats(a.processor, &stats), stats.marks_stored > was.marks_stored));
-    assert_int_equal(f->closes, 0);
+    assert_int_equal(f->closes, closes);
     assert_ok(weir_processor_stop(a.processor, PATIENCE_MS, &err));
     assert_ok(weir_processor_stop(b.processor, PATIENCE_MS, &err));
     copy_close(&a);

@@ -13,7 +13,9 @@ await() {
         if "$@"; then return; fi
         sleep 0.1
     done
-    tail -n 5 copy
+    grep -m 3 '"type":"event"' copy
+    grep -v '"type":"event"' copy
+    tail -n 2 copy
     fail "in vain: $*"
 }
 # run HUB ARGS...: a copy that says everything, in the file copy.
