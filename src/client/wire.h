@@ -207,6 +207,7 @@ struct weir__wire_link {
     struct weir__mutex lock; /* for what follows, and what senders and sources say */
     struct weir__cond changed;
     bool opening; /* somebody waits for the first answer */
+    bool opened;  /* the first answer was good, whatever came later */
     bool closing; /* nobody will ask for anything any more */
     bool waited;  /* somebody waits until it is gone, and frees it */
     bool gone;

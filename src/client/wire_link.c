@@ -294,6 +294,7 @@ static void confirm(struct weir__wire_link *l)
     weir__mutex_lock(&l->lock);
     l->why.code = 0;
     l->opening = false;
+    l->opened = true;
     weir__cond_broadcast(&l->changed);
     weir__mutex_unlock(&l->lock);
     l->calls->pump(l);
@@ -442,6 +443,7 @@ int weir__wire_link_open(struct weir__wire_link *l, struct weir_error *err)
     while (l->opening && !late) late = !weir__cond_wait(&l->changed, &l->lock, deadline_ns);
     late = l->opening;
     why = l->why;
+    if (l->opened) why.code = 0; /* what failed since is for the calls that follow */
     weir__mutex_unlock(&l->lock);
     if (late) return weir__wire_late(l->wire, l->wire->patience_ms, err);
     if (why.code != 0 && err) *err = why;
