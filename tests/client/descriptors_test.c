@@ -20,9 +20,9 @@ static int taken(void)
 }
 
 /* Publishes and looks; on a folder, or on a server. */
-static int work(const char *where)
+static int work(const char *where, const char *ca_file)
 {
-    struct weir_options o = {.size = sizeof o, .ca_file = place.serve.ca_file};
+    struct weir_options o = {.size = sizeof o, .ca_file = ca_file};
     struct weir_event e = {.body = weir_text("x")};
     struct weir_producer *p = NULL;
     struct weir *w = NULL;
@@ -36,6 +36,7 @@ static int work(const char *where)
     return code;
 }
 
+/* A program of its own: the thread sanitizer does not let a fork of one with threads start any. */
 static int in_a_child(const char *where)
 {
     pid_t child = fork();
@@ -44,7 +45,8 @@ static int in_a_child(const char *where)
     assert_true(child >= 0);
     if (child == 0) {
         for (int fd = 0; fd <= STDERR_FILENO; fd++) close(fd);
-        _exit(work(where));
+        execl("/proc/self/exe", "child", where, place.serve.ca_file, (char *)NULL);
+        _exit(BROKEN);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
@@ -76,11 +78,13 @@ static void a_folder_leaves_them_alone(void **state)
     assert_int_equal(place_stop(), 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_leaves_them_alone),
         cmocka_unit_test(a_connection_leaves_them_alone),
     };
+
+    if (argc > 1) return work(argv[1], argv[2]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
