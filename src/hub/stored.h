@@ -1,5 +1,5 @@
 /* stored.h - a stored batch as it goes over a wire: a head, and the body as it lies in the log. The
- * head is drawn in stored.c; docs/decisions/0009 says why. Both ends are here, so that they agree.
+ * head is drawn in stored.c; docs/decisions/0010 says why. Both ends are here, so that they agree.
  *
  * No locks and no I/O. */
 #ifndef WEIR_HUB_STORED_H

@@ -79,7 +79,7 @@ static void what_is_written_is_read(void **state)
     }
 }
 
-/* The bytes are what other programs read: docs/decisions/0009 draws them. */
+/* The bytes are what other programs read: docs/decisions/0010 draws them. */
 static void the_layout_stays(void **state)
 {
     static const uint8_t expected[] = {
