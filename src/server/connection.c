@@ -15,6 +15,7 @@
 #define WORK_PER_LOOK 64             /* small messages, between looks at the clock */
 #define WORK_BYTES 4096              /* of a large one that count as one more */
 #define MUCH_BYTES ((size_t)1 << 20) /* given back at once: the system may want them */
+#define TOKEN_BYTES 65536u           /* of a stranger's request, in one frame or several */
 #define MECHANISMS                                                                                 \
     (WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_MSSBCBS) | WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN) |   \
      WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_ANONYMOUS))
@@ -404,6 +405,8 @@ static struct weir__connection *make_connection(struct weir__server *server, str
                                          .idle_ms = server->idle_ms,
                                          .silence_ms = 2 * server->idle_ms,
                                          .message_ms = server->message_ms,
+                                         .before = {.frame_bytes = TOKEN_BYTES,
+                                                    .partial_bytes = TOKEN_BYTES},
                                          .reserve = reserve,
                                          .reserve_data = c};
     struct weir__tls_identity who;

@@ -208,6 +208,32 @@ class Azure(unittest.TestCase):
         self.addCleanup(c.close)
         self.assertEqual(c.trust("sb://localhost/asked", token("localhost")), 202)
 
+    # Entra's tokens have many kilobytes. An SDK whose connection is closed for one tries for ever.
+    def test_a_long_token_is_answered(self):
+        for size in (5000, 9000, 60000):
+            for frames in (1, 4):
+                c = Connection(self.server.address)
+                self.addCleanup(c.close)
+                c.begin(0)
+                c.attach_sender(0, 0, "$cbs")
+                c.attach_receiver(0, 1, "$cbs")
+                c.flow(0, 1, 2)
+                self.put_in_frames(c, "SharedAccessSignature sr=" + "x" * size, frames)
+                self.assertEqual(status(c.hear(TRANSFER)), 401)
+                c.next_id[0] = 1
+                c.put_token(0, 0, "sb://localhost/asked")
+                self.assertEqual(status(c.hear(TRANSFER)), 202)
+
+    def put_in_frames(self, c, text, frames):
+        """The first token of a connection, in so many frames."""
+        request = (section(PROPERTIES, ["id"]) + section(APPLICATION_PROPERTIES, {
+            "operation": "put-token", "type": "servicebus.windows.net:sastoken",
+            "name": "sb://localhost/asked"}) + section(VALUE, text))
+        part = len(request) // frames + 1
+        for at in range(0, len(request), part):
+            c.say(0, TRANSFER, [0, 0, b"t", 0, False, at + part < len(request)],
+                  request[at:at + part])
+
     def test_a_scheme_stands_at_the_beginning(self):
         for signed, answer in (("/eh2/publishers/a://b", 401), ("sb://localhost/asked", 202)):
             c = Connection(self.server.address)
