@@ -42,6 +42,8 @@ static const struct weir__args_row serve_rows[] = {
      "where HTTP is answered (default " WEIR__SERVE_HTTP "), or off"},
     {"https", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, https), "HOST:PORT",
      "where it is with TLS, and AMQP inside WebSockets (off unless asked; usual: 8443)"},
+    {"http-name", WEIR__ARGS_LIST, offsetof(struct weir__serve_options, http_names), "NAME",
+     "answer HTTP from this machine by this name, too (localhost and its own name always work)"},
     {"tls-certificate", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, certificate), "FILE",
      "the certificate and its chain, PEM, instead of a local authority's"},
     {"tls-key", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, key), "FILE", "its key, PEM"},

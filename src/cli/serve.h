@@ -26,7 +26,7 @@
 
 struct weir__serve_options {
     struct weir__common common;
-    struct weir__args_list hubs;
+    struct weir__args_list hubs, http_names;
     const char *amqp, *amqps, *http, *https; /* all but amqp: NULL when there shall be none */
     const char *certificate, *key, *authority, *client_ca, *config;
     const char *log_format, *log_level;

@@ -99,6 +99,8 @@ int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
             .tls = s->tls,
             .trace = s->o.trace,
             .events_only = s->o.events_only,
+            .http_names = s->o.http_names.at,
+            .http_name_count = s->o.http_names.count,
             .buffers = (size_t)s->o.buffers.value,
             .stranger_buffers = (size_t)s->o.stranger_buffers.value,
             .strangers_per_address = (unsigned)s->o.strangers_per_address.value,

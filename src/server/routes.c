@@ -122,34 +122,6 @@ static bool deny(struct weir__visit *v, const char *why)
     return false;
 }
 
-static bool is_local(const struct weir__visit *v)
-{
-    const char *peer = weir__tcp_peer(v->tcp);
-
-    return strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0 ||
-           strncmp(peer, "[::ffff:127.", 12) == 0;
-}
-
-/* A browser on this machine runs other people's pages, which know the well-known key as everybody
- * does, and a WebSocket is open to all of them. They say where they come from. */
-static bool is_strange_page(const struct weir__visit *v)
-{
-    static const char *const ours[] = {"localhost", "127.0.0.1", "[::1]"};
-    struct weir__bytes origin = weir__http_field(v->request, "origin");
-    const uint8_t *host = origin.at ? memchr(origin.at, '/', origin.len) : NULL;
-    size_t left;
-
-    if (!origin.at || !is_local(v)) return false;
-    left = host ? origin.len - (size_t)(host - origin.at) : 0;
-    if (left < 2 || host[1] != '/') return true;
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
-        size_t len = strlen(ours[i]);
-        if (left - 2 < len || strncasecmp((const char *)host + 2, ours[i], len) != 0) continue;
-        if (left - 2 == len || host[2 + len] == ':') return false;
-    }
-    return true;
-}
-
 static bool is_allowed(struct weir__visit *v)
 {
     struct weir__bytes token = weir__http_field(v->request, "authorization");
@@ -160,7 +132,8 @@ static bool is_allowed(struct weir__visit *v)
     int64_t now_s = v->server->clock.wall_ms(v->server->clock.self) / 1000;
 
     v->rights_seen = atomic_load(&v->server->rights); /* before they are looked at */
-    if (v->route->scope == OPEN || (v->route->scope == LOCAL && is_local(v))) return true;
+    if (v->route->scope == OPEN || (v->route->scope == LOCAL && weir__visit_is_local(v)))
+        return true;
     if (!token.at) return deny(v, "MissingToken: There is no Authorization.");
     if (token.len >= 7 && strncasecmp((const char *)token.at, "Bearer ", 7) == 0)
         return deny(v, "InvalidToken: Tokens of type 'jwt' are not accepted here.");
@@ -205,11 +178,7 @@ bool weir__route_find(struct weir__visit *v)
     bool all = asks && v->request->path.at[0] == '*';
     unsigned methods = all ? (1u << WEIR__HTTP_METHODS) - 1 : find_methods(v);
 
-    if (v->route && is_strange_page(v)) {
-        weir__answer_error(v, 403, "Pages of other machines are not answered here.");
-        return false;
-    }
-    if (v->route) return is_allowed(v);
+    if (v->route) return weir__page_allowed(v) && is_allowed(v);
     if (methods && asks) {
         weir__answer_empty(v, 204);
         v->answer.allow = methods;

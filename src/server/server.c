@@ -170,6 +170,8 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     s->clock = weir__clock_system();
     s->trace = o->trace;
     s->events_only = o->events_only;
+    s->http_names = o->http_names;
+    s->http_name_count = o->http_name_count;
     s->descriptors = weir__descriptors_raise();
     s->token_ms = o->token_ms ? o->token_ms : WEIR__SERVER_TOKEN_MS;
     s->idle_ms = o->idle_ms ? o->idle_ms : WEIR__SERVER_IDLE_MS;

@@ -86,6 +86,10 @@ struct weir__server_options {
     size_t buffers;           /* bytes: WEIR__BUDGET_BYTES, as the next two in budget.h */
     size_t stranger_buffers;  /* bytes */
     unsigned strangers_per_address;
+    /* Names in the field Host that are answered to programs of this machine, besides its own; borrowed
+     * for the server's life. */
+    const char *const *http_names;
+    uint32_t http_name_count;
     bool events_only; /* stored batches are not delivered as such, whoever desires them */
     bool trace;       /* every frame is a line of the logger, at WEIR__DEBUG */
     struct weir__logger logger;

@@ -325,6 +325,8 @@ struct weir__server {
     struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
     bool events_only;
+    const char *const *http_names;
+    uint32_t http_name_count;
     uint32_t token_ms, idle_ms;
     uint64_t descriptors;                       /* that this process may have open */
     char to_browser[WEIR__SERVER_ANSWER_BYTES]; /* which came to the wrong port */

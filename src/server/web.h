@@ -2,6 +2,7 @@
  *
  *   web.c      a connection: requests in, answers out, one after the other
  *   routes.c   the table: method, path, the right that is needed, who answers; and who may come in
+ *   pages.c    browsers on this machine: whose pages are answered
  *   answer.c   what an answer is made of; errors in Azure's form
  *   health.c   /health, /livez, /readyz
  *   metrics.c  /metrics
@@ -95,6 +96,11 @@ struct weir__route {
 bool weir__route_find(struct weir__visit *);
 /* Whether it still is, when rules have changed since. false likewise. */
 bool weir__route_allowed(struct weir__visit *);
+
+/* pages.c: whether it comes from this machine, and whether whoever wrote it may ask. false: there is
+ * an answer instead, and a line of the log. */
+bool weir__visit_is_local(const struct weir__visit *);
+bool weir__page_allowed(struct weir__visit *);
 
 /* How each route answers; those on the worker return true. */
 bool weir__health_answer(struct weir__visit *);

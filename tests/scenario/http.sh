@@ -7,12 +7,12 @@ command -v curl >/dev/null || { echo "curl is not installed"; exit 77; }
 server=
 trap '[ -z "$server" ] || kill -9 "$server" 2>/dev/null || true' EXIT
 
-fail() { echo "http.sh: $*"; cat body err; exit 1; }
+fail() { echo "http.sh: $*"; cat body err log; exit 1; }
 
 # start ARGS...: a server in the background, ready when this returns; at is where it speaks HTTP.
 start() {
     : >out
-    "$WEIR" serve --json --amqp 127.0.0.1:0 --amqps off "$@" >out 2>err &
+    "$WEIR" serve --json --amqp 127.0.0.1:0 --amqps off "$@" >out 2>log &
     server=$!
     for _ in $(seq 1200); do
         [ -s out ] && break
@@ -51,7 +51,7 @@ ask() {
 said() { grep -q -- "$1" "${2:-body}" || fail "did not say '$1' but: $(cat "${2:-body}")"; }
 batch='Content-Type: application/vnd.microsoft.servicebus.json'
 
-start --data d1 --http 127.0.0.1:0 --hub eh1:2
+start --data d1 --http 127.0.0.1:0 --hub eh1:2 --http-name proxy.example
 root=$(sas RootManageSharedAccessKey SAS_KEY_VALUE sb://localhost/)
 
 # ---- health, and what HTTP itself is asked ----
@@ -86,21 +86,21 @@ raw() {
     [ "$(head -1 body | cut -d' ' -f2)" = "$1" ] || fail "not $1 for: $2"
     [ "$(grep -c '^HTTP/1.1' body)" = 1 ] || fail "two answers to: $2"
 }
-post='POST /eh1/messages HTTP/1.1\r\nHost: h\r\n'
-hidden='GET /livez HTTP/1.1\r\nHost: h\r\n\r\n'
+post='POST /eh1/messages HTTP/1.1\r\nHost: localhost\r\n'
+hidden='GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
 raw 400 "${post}Content-Length: 0\r\nContent-Length: 37\r\n\r\n$hidden"
 raw 400 "${post}Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n$hidden"
 raw 400 "${post}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n$hidden"
 raw 400 "${post}Content-Length: +0\r\n\r\n$hidden"
 raw 400 "${post}Content-Length : 0\r\n\r\n$hidden"
 raw 400 'GET /livez HTTP/1.1\n\n'
-raw 400 'GET /livez HTTP/1.1\r\nHost: h\r\n folded: x\r\n\r\n'
+raw 400 'GET /livez HTTP/1.1\r\nHost: localhost\r\n folded: x\r\n\r\n'
 raw 400 'GET /livez HTTP/1.1\r\n\r\n'
-raw 505 'GET /livez HTTP/2.0\r\nHost: h\r\n\r\n'
-raw 501 'BREW /livez HTTP/1.1\r\nHost: h\r\n\r\n'
-raw 400 'GET /%%zz HTTP/1.1\r\nHost: h\r\n\r\n'
-raw 431 "GET /livez HTTP/1.1\r\nHost: h\r\nX: $(head -c 20000 /dev/zero | tr '\0' x)\r\n\r\n"
-raw 414 "GET /$(head -c 9000 /dev/zero | tr '\0' x) HTTP/1.1\r\nHost: h\r\n\r\n"
+raw 505 'GET /livez HTTP/2.0\r\nHost: localhost\r\n\r\n'
+raw 501 'BREW /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
+raw 400 'GET /%%zz HTTP/1.1\r\nHost: localhost\r\n\r\n'
+raw 431 "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: $(head -c 20000 /dev/zero | tr '\0' x)\r\n\r\n"
+raw 414 "GET /$(head -c 9000 /dev/zero | tr '\0' x) HTTP/1.1\r\nHost: localhost\r\n\r\n"
 raw 401 "${post}Content-Length: 1000000\r\n\r\nx" # answered before the body, which nobody wants
 
 # ---- sending ----
@@ -149,13 +149,27 @@ said 'MalformedToken'
 ask 201 -t "$(sas RootManageSharedAccessKey SAS_KEY_VALUE http://localhost/eh1)" POST /eh1/messages -d x
 
 # ---- pages that other people wrote, in a browser on this machine ----
-for origin in http://evil.example https://localhost.evil.example http://127.0.0.10 null http:localhost \
-    http:/ /; do
+for origin in http://evil.example https://localhost.evil.example http://127.0.0.1.evil.example \
+    http://127.0.0.256 http://127.1 null http:localhost http:/ /; do
     ask 403 -t "$root" POST /eh1/messages -d x -H "Origin: $origin"
     ask 403 GET '/$servicebus/websocket' -H "Origin: $origin"
 done
-for origin in http://localhost:3000 https://LOCALHOST 'http://[::1]:80' http://127.0.0.1:5300; do
+for origin in http://localhost:3000 https://LOCALHOST 'http://[::1]:80' http://127.0.0.1:5300 \
+    http://127.8.9.10 http://app.localhost:3000; do
     ask 426 GET '/$servicebus/websocket' -H "Origin: $origin"
+done
+
+# ---- and by a name of their own, which suddenly means this machine (DNS rebinding) ----
+for host in evil.example evil.example:5300 127.0.0.1.evil.example localhost.evil.example 127.0.0.300 \
+    '[::2]'; do
+    ask 403 GET /health -H "Host: $host"
+    said 'is no name of this machine; weir serve --http-name NAME'
+    ask 403 -t "$root" POST /eh1/messages -d x -H "Host: $host"
+    ask 403 -t "$root" GET '/$weir/keys' -H "Host: $host"
+done
+for host in localhost LocalHost:1 127.0.0.1 127.200.0.1:80 '[::1]' '[::1]:5300' a.localhost \
+    "$(uname -n)" proxy.example; do
+    ask 200 GET /health -H "Host: $host"
 done
 
 # ---- administration ----
@@ -298,6 +312,10 @@ ask 201 -t "$root" PUT '/$weir/hubs/last/keys/k' -d '{"rights":["send"],"primary
 ask 201 -t "$root" POST /last/messages -d 'kept'
 stop KILL
 start --data d1 --http 127.0.0.1:0
+ask 403 GET /health -H "Host: evil.example"
+ask 403 GET /health -H "Origin: http://evil.example"
+said "refused: Host 'evil.example': That is no name of this machine" log
+said "refused: Origin 'http://evil.example': Pages of other machines are not answered here" log
 ask 200 -t "$root" GET '/$weir/hubs/last'
 said '"partitions":5.*"groups":\["$Default","g"\]'
 ask 404 -t "$root" GET '/$weir/hubs/gone'

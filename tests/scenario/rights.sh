@@ -37,7 +37,7 @@ sr=sb%3A%2F%2Flocalhost%2F se=$(($(date +%s) + 3600))
 sig=$(printf '%s\n%s' "$sr" "$se" | openssl dgst -sha256 -hmac "$key" -binary | base64 |
     sed 's/+/%2B/g; s,/,%2F,g; s/=/%3D/g')
 exec 9<>"/dev/tcp/${http%:*}/${http#*:}"
-printf 'POST /h/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\nAuthorization: %s\r\n\r\na' \
+printf 'POST /h/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\nAuthorization: %s\r\n\r\na' \
     "SharedAccessSignature sr=$sr&sig=$sig&se=$se&skn=slow" >&9
 expect 0 "$WEIR" key remove --name slow --data d
 printf b >&9

@@ -101,18 +101,18 @@ class Abuse(unittest.TestCase):
 
     def test_a_head_without_end(self):
         with dial(self.server.http) as s:
-            s.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20000)
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20000)
             self.assertTrue(read_all(s).startswith(b"HTTP/1.1 431 "))
 
     def test_a_body_that_nobody_waits_for(self):
         with dial(self.server.http) as s:
-            s.sendall(b"POST /eh1/messages HTTP/1.1\r\nHost: a\r\n"
+            s.sendall(b"POST /eh1/messages HTTP/1.1\r\nHost: localhost\r\n"
                       b"Content-Length: 99999999999\r\n\r\n")
             self.assertTrue(read_all(s).startswith(b"HTTP/1.1 4"))
 
     def test_a_body_has_its_longest(self):
         """With its length told, and in chunks; what is within the limit is read and judged."""
-        head = (b"POST /eh1/messages HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: "
+        head = (b"POST /eh1/messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: "
                 + token("sb://localhost/eh1").encode() + b"\r\n")
         refusal = b"A body has at most 2097152 bytes."
         for size, refused in ((2 << 20, False), ((2 << 20) + 1, True)):
@@ -128,7 +128,7 @@ class Abuse(unittest.TestCase):
 
     def test_bodies_that_are_never_finished(self):
         """All of them together have a limit; who is beyond it learns when to come again."""
-        head = (b"POST /eh1/messages HTTP/1.1\r\nHost: a\r\nAuthorization: "
+        head = (b"POST /eh1/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: "
                 + token("sb://localhost/eh1").encode() + b"\r\nContent-Length: ")
         size, held = 2 << 20, []
         for _ in range(BUFFERS // size + 1):  # a byte short each, so the last is beyond it
