@@ -23,6 +23,15 @@ for how in shared static; do
     [ "$said" = WEIR_EBUSY ] || { echo "the $how program said '$said'"; exit 1; }
 done
 
+# The line of the README that compiles a program, for one with a processor, too.
+top=$(cd "$(dirname "$0")/../.." && pwd)
+line=$(sed -n 's/^make && \(cc .*\) && .*/\1/p' "$top/README.md" | sed "s, build/, $BUILD/,; s,-o first,-o $TMPDIR/made,")
+for example in first simple_processor; do
+    (cd "$top" && eval "$(echo "$line" | sed "s,examples/first,examples/$example,")")
+    [ -x "$TMPDIR/made" ] || { echo "the README's line made no $example"; exit 1; }
+    rm "$TMPDIR/made"
+done
+
 # Every header stands alone, in C and, where there is a compiler for it, in C++.
 for header in "$TMPDIR"/usr/include/weir/*.h; do
     printf '#include <weir/%s>\nextern int nothing;\n' "${header##*/}" >"$TMPDIR/alone.c"
