@@ -1,8 +1,8 @@
 /* store.h - where the copies of a program keep who owns which partition and how far it has come.
  *
- * A store is a handle from one of the constructors below, made from a URL by weir_store_open of the
- * command line's table or by a program itself, and given to weir_processor_start. It holds, for each
- * scope (namespace, hub, consumer group):
+ * A store is a handle from weir_store_open, which takes a URL, or from one of the other constructors
+ * below, and given to weir_processor_start. It holds, for each scope (namespace, hub, consumer
+ * group):
  *
  *   - a member for each running copy, renewed at every beat;
  *   - a record for each partition that was ever owned: owner, epoch, checkpoint.
@@ -150,6 +150,12 @@ struct weir_store_options {
     size_t size;
     int64_t call_ms; /* how long one call may take; 0: 1,000, a third of a copy's usual expiry */
 };
+
+/* By a URL: "memory:NAME" or "sqlite:PATH", which are the next two. WEIR_EINVAL: it is no such URL.
+ * WEIR_ENOTSUP: it is PostgreSQL's; weir_store_postgres takes it, in a library of its own. No text
+ * repeats a password of the URL. */
+WEIR_API int weir_store_open(struct weir_store **out, const char *url,
+                             const struct weir_store_options *, struct weir_error *);
 
 /* In this process alone; every handle of one name is the same store. Gone when the last is closed. */
 WEIR_API int weir_store_memory(struct weir_store **out, const char *name,
