@@ -124,8 +124,11 @@ static int partition_count(struct weir__group_place *g, uint32_t *out, struct we
 static int say_bad_partition(const char *command, const struct checkpoint_options *o,
                              uint32_t count)
 {
-    return weir__exit_usage(command, "partition %" PRIu64 " is not one of 0 to %" PRIu32,
-                            o->partition.value, count - 1);
+    struct weir_error err = {.code = WEIR_ENOTFOUND};
+
+    snprintf(err.text, sizeof err.text, "partition %" PRIu64 " is not one of 0 to %" PRIu32,
+             o->partition.value, count - 1);
+    return weir__exit_advise(err.code, &err, "'weir hub show' shows what is there", "%s", command);
 }
 
 static int set(struct weir__group_place *g, const struct checkpoint_options *o)

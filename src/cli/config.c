@@ -232,7 +232,8 @@ static int load(const char *path, struct weir__buf *out, struct weir_error *err)
     uint8_t *to = weir__buf_room(out, WEIR__CONFIG_BYTES_MAX + 1);
     int rc = 0;
 
-    if (!f) return weir__fail(err, WEIR_EINVAL, "%s", strerror(errno));
+    if (!f)
+        return weir__fail(err, errno == ENOENT ? WEIR_ENOTFOUND : WEIR_EIO, "%s", strerror(errno));
     if (to) out->len = fread(to, 1, WEIR__CONFIG_BYTES_MAX + 1, f);
     if (!to)
         rc = weir__fail(err, WEIR_ENOMEM, "out of memory");

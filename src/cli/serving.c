@@ -151,6 +151,7 @@ int weir__serving_read(const char *dir, struct weir__serving *out, struct weir_e
     if (rc != 0) return rc;
     holder = strtol(lock, NULL, 10);
     rc = parse_sign(text, out, err);
+    if (rc == WEIR_EINVAL) rc = WEIR_ECORRUPT; /* nobody typed it */
     if (rc != 0) return weir__wrap(err, rc, "%s/" WEIR__NAMESPACE_SERVING, dir);
     if (holder > 0 && out->pid == holder) return 0;
     return weir__fail(err, WEIR_ENOTFOUND, "the sign of process %ld, and %ld has the folder",

@@ -33,7 +33,7 @@ administer() {
     complained "group create: .*exists already; choose another name"
     expect 3 "$WEIR" group create nowhere/g "$@"
     complained "'weir hub list' and 'weir group list HUB' show what is there"
-    expect 1 "$WEIR" group create 'homes/a b' "$@"
+    expect 2 "$WEIR" group create 'homes/a b' "$@"
     complained 'byte 0x20 at position 2'
     for wrong in homes /g homes/ / 'homes/g more'; do
         expect 2 "$WEIR" group create $wrong "$@"
@@ -59,7 +59,7 @@ later'
     # ---- what a hub keeps, and its partitions ----
     expect 0 "$WEIR" hub update homes --partitions 3 --retention-age 2h --retention-bytes 64M "$@"
     is 'changed hub homes'
-    expect 1 "$WEIR" hub update homes --partitions 2 "$@"
+    expect 2 "$WEIR" hub update homes --partitions 2 "$@"
     expect 3 "$WEIR" hub update nowhere --partitions 2 "$@"
     expect 0 "$WEIR" hub show homes --json "$@"
     said '"retain_ms":7200000,"retain_bytes":67108864,"groups":\["$Default","a"\],"stored_bytes":0,"disk_bytes":[0-9]'

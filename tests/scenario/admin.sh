@@ -91,9 +91,9 @@ complained "'Send' claim(s) are required to perform this operation"
 # One of a hub is for that hub.
 expect 0 "$WEIR" key list orders --connect "$boss" --admin "$admin"
 said '^orders  *boss '
-expect 1 "$WEIR" hub list --connect "$boss" --admin "$admin"
+expect 2 "$WEIR" hub list --connect "$boss" --admin "$admin"
 complained "the connection string is for hub 'orders' only"
-expect 1 "$WEIR" key list other --connect "$boss" --admin "$admin"
+expect 2 "$WEIR" key list other --connect "$boss" --admin "$admin"
 complained "for hub 'orders' only, not 'other'"
 expect 0 "$WEIR" key remove orders --name boss $to
 expect 1 "$WEIR" key list orders --connect "$boss" --admin "$admin"
@@ -109,7 +109,7 @@ for url in nonsense h ftp://h h:5300 http:// http:///x http://h/x 'http://a b' h
     complained "admin: '$url' is not http://HOST"
 done
 for url in http://h:x http://h:70000 'http://[::1' http://a:b:1; do
-    expect 1 "$WEIR" hub list --connect "$root" --admin "$url"
+    expect 2 "$WEIR" hub list --connect "$root" --admin "$url"
     complained "$(echo "$url" | sed 's/\[/\\[/')"
 done
 expect 2 "$WEIR" hub list --admin "$admin"
@@ -129,11 +129,11 @@ wrong=$(echo "$root" | sed 's/SharedAccessKey=[^;]*/SharedAccessKey=wrong/')
 expect 1 "$WEIR" hub list --connect "$wrong" --admin "$admin"
 complained InvalidSignature
 silent wrong complaint
-expect 1 "$WEIR" hub create 'a/b' $to
+expect 2 "$WEIR" hub create 'a/b' $to
 complained "'/' at position 2"
-expect 1 "$WEIR" hub create "$(head -c 300 /dev/zero | tr '\0' x)" $to
-expect 1 "$WEIR" hub create '' $to
-expect 1 "$WEIR" key add --name 'a b' $to
+expect 2 "$WEIR" hub create "$(head -c 300 /dev/zero | tr '\0' x)" $to
+expect 2 "$WEIR" hub create '' $to
+expect 2 "$WEIR" key add --name 'a b' $to
 
 # ---- by the folder that the server holds ----
 [ "$(stat -c %a d/serving)" = 600 ] || fail "others can read the sign"

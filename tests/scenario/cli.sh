@@ -89,7 +89,7 @@ expect 0 "$WEIR" hub create homes --partitions 4 --groups alarm,archive --retent
 said 'created hub homes with 4 partitions'
 expect 1 "$WEIR" hub create HOMES
 complained 'choose another name'
-expect 1 "$WEIR" hub create 'a/b'
+expect 2 "$WEIR" hub create 'a/b'
 expect 0 "$WEIR" hub create small --partitions=1
 expect 0 "$WEIR" hub list
 is "$(cut -d' ' -f1 out | tr '\n' ' ')" 'homes small '
@@ -149,7 +149,7 @@ is "$(first "time:$(field 4 enqueued_time)")" 3
 "$WEIR" tail small --json --until-end --from "time:$(field 5 enqueued_time | sed 's/Z$/+00:00/')" \
     --count 1 >out
 said '"sequence":4'
-expect 1 "$WEIR" tail small --partition 0 --from sequence:99 --until-end
+expect 2 "$WEIR" tail small --partition 0 --from sequence:99 --until-end
 complained 'invalid'
 expect 0 "$WEIR" tail homes --from sequence:999 --until-end
 is "$(wc -c <out)" 0

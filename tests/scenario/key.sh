@@ -75,7 +75,7 @@ stop
 expect 3 "$WEIR" key list --data none
 expect 3 "$WEIR" key add missing --data d
 expect 1 "$WEIR" key add --name RootManageSharedAccessKey --data d
-expect 1 "$WEIR" key add --name 'a b' --data d
+expect 2 "$WEIR" key add --name 'a b' --data d
 expect 2 "$WEIR" key remove --data d
 said '--name is missing' err
 for wrong in '' read send, ,send 'send listen' sendlisten; do

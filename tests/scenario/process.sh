@@ -94,7 +94,7 @@ expect 0 "$WEIR" checkpoint list homes --store "$store" --json
 [ "$(wc -l <out)" -ge 1 ] || fail "no checkpoints"
 partition=$(sed -n '1s/.*"partition":"\([0-9]*\)".*/\1/p' out)
 last=$(sed -n '1s/.*"sequence":\([0-9]*\).*/\1/p' out)
-expect 2 "$WEIR" checkpoint set homes --store "$store" --partition 99 --sequence 1
+expect 3 "$WEIR" checkpoint set homes --store "$store" --partition 99 --sequence 1
 expect 2 "$WEIR" checkpoint set homes --store "$store" --partition "$partition" --sequence 99999999
 expect 0 "$WEIR" checkpoint set homes --store "$store" --partition "$partition" --sequence 4
 expect 0 "$WEIR" checkpoint list homes --store "$store" --json

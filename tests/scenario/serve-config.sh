@@ -45,7 +45,7 @@ for hub in eh2 eh3 other; do expect 0 "$WEIR" hub show $hub --data d; done
 
 # ---- a mismatch names both, before anything is made ----
 sed 's/"eh3"/"eh4"/; s/"PartitionCount": 2/"PartitionCount": 3/' Config.json >other.json
-expect 1 "$WEIR" serve --data d $free --config other.json
+expect 2 "$WEIR" serve --data d $free --config other.json
 said "other.json:8:11: hub 'eh1' has 2 partitions, and 3 are asked for" err
 expect 3 "$WEIR" hub show eh4 --data d
 
@@ -53,7 +53,7 @@ expect 3 "$WEIR" hub show eh4 --data d
 # wrong TEXT COMPLAINT
 wrong() {
     printf '%s' "$1" >bad.json
-    expect 1 "$WEIR" serve --data new $free --config bad.json
+    expect 2 "$WEIR" serve --data new $free --config bad.json
     said "weir: serve: bad.json: $2" err
     [ ! -e new ] || fail "it made a folder"
 }
@@ -75,5 +75,5 @@ wrong "$(entity '{"Name":"a","Name":"b"}')" "line 1, column 60: 'Name' stands he
 wrong "$(entity '{"Name":"a b"}')" 'line 1, column 56: hub name: byte 0x20'
 wrong "$(entity '{"Name":"a","PartitionCount":1,"ConsumerGroups":[{"Name":"-"}]}')" 'line 1, column 105: consumer group'
 wrong "$(head -c 2000000 /dev/zero | tr '\0' ' ')" 'it is longer than'
-expect 1 "$WEIR" serve --data new $free --config missing.json
+expect 3 "$WEIR" serve --data new $free --config missing.json
 said 'missing.json: No such file' err

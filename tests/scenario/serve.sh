@@ -75,11 +75,11 @@ start --data d1 $free --hub orders:2:c,c,A --json
 stop
 expect 0 "$WEIR" hub show orders --data d1
 said 'groups      $Default a b c'
-expect 1 "$WEIR" serve --data d1 $free --hub new:1 --hub orders:3
+expect 2 "$WEIR" serve --data d1 $free --hub new:1 --hub orders:3
 said "hub 'orders' has 2 partitions, and 3 are asked for" err
 expect 3 "$WEIR" hub show new --data d1 # nothing was made
 for wrong in orders orders: orders:x orders:0 orders:1025 :2 a/b:2 'x:1:bad group'; do
-    expect 1 "$WEIR" serve --data d2 $free --hub "$wrong"
+    expect 2 "$WEIR" serve --data d2 $free --hub "$wrong"
     said '--hub' err
 done
 
@@ -123,7 +123,7 @@ WEIR_MEMORY_MAX=64M expect 2 "$WEIR" serve --data d6
 WEIR_MEMORY_MAX=lots expect 2 "$WEIR" serve
 said 'WEIR_MEMORY_MAX must be a size like' err
 expect 2 "$WEIR" serve --data d4 --in-memory
-expect 1 "$WEIR" serve --data d4 $free --tls-key ca/server.key
+expect 2 "$WEIR" serve --data d4 $free --tls-key ca/server.key
 said 'belong together' err
 expect 1 "$WEIR" serve --data d4 $free --authority c.json
 said 'local authority' err
