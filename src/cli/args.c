@@ -51,6 +51,11 @@ bool weir__args_number(const char *text, uint64_t *out)
     return parse_unit(text, plain, out);
 }
 
+bool weir__args_duration(const char *text, uint64_t *out)
+{
+    return parse_unit(text, durations, out);
+}
+
 /* What a value must look like, for the complaint. */
 static const char *const shapes[] = {
     [WEIR__ARGS_FLAG] = "1 or 0, true or false, yes or no, on or off",
@@ -79,7 +84,7 @@ static bool store_value(const struct weir__args_row *row, void *options, const c
     case WEIR__ARGS_NUMBER: number->given = true; return weir__args_number(text, &number->value);
     case WEIR__ARGS_DURATION:
         number->given = true;
-        return parse_unit(text, durations, &number->value);
+        return weir__args_duration(text, &number->value);
     case WEIR__ARGS_BYTES: number->given = true; return parse_unit(text, sizes, &number->value);
     }
     return false;

@@ -97,5 +97,7 @@ bool weir__args_environment(const struct weir__command *, struct weir__common *o
 
 /* A whole unsigned decimal number. */
 bool weir__args_number(const char *text, uint64_t *out);
+/* 250ms 30s 10m 12h 7d, in milliseconds. */
+bool weir__args_duration(const char *text, uint64_t *out);
 
 #endif

@@ -332,8 +332,8 @@ const struct weir__command weir__command_tail = {
         "passed over; from a folder they make the exit code 1.\n\n"
         "Partitions are merged by enqueued time as far as events are at hand; within a\n"
         "partition the order is always that of publishing. --from takes an event at that\n"
-        "place or behind it; a time is ISO 8601 (2026-01-31T08:30Z) or milliseconds since\n"
-        "1970.",
+        "place or behind it; a time is ISO 8601 (2026-01-31T08:30Z), milliseconds since 1970,\n"
+        "or so long ago: -90s, -1h, -2d.",
     .rows = tail_rows,
     .words_min = 1,
     .words_max = 1,
