@@ -220,7 +220,9 @@ bool weir__amqp_on_open(struct weir__amqp *e, uint16_t channel, struct weir__amq
 {
     uint64_t frame = e->fields.open.max_frame_size.u;
 
-    (void)channel;
+    if (channel != 0)
+        return weir__amqp_fail(e, WEIR__AMQP_COND_FRAMING, "an open on channel %u, not on 0",
+                               channel);
     if (frame < WEIR__AMQP_FRAME_MIN)
         return weir__amqp_fail(e, WEIR__AMQP_COND_INVALID_FIELD,
                                "open.max-frame-size is %u, the least is %d", (unsigned)frame,

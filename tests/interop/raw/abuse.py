@@ -163,6 +163,11 @@ class Abuse(unittest.TestCase):
             c.socket.sendall(head + b"\0" * 8)
             self.ends_with(c, "amqp:connection:framing-error")
 
+    def test_an_open_on_another_channel(self):
+        with dial(self.server.address) as s:
+            s.sendall(b"AMQP\0\1\0\0" + frame_of(5, OPEN, ["raw", "localhost", 65536]))
+            self.assertIn(b"amqp:connection:framing-error", read_all(s))
+
     def test_a_message_of_a_hundred_megabytes(self):
         c = self.trusted()
         c.attach_sender(1, 0, "eh1")
