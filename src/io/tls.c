@@ -15,6 +15,7 @@
 #include "io/certificate.h"
 
 #define CHAIN_MAX 16 /* certificates in a chain */
+#define CIPHERS "DEFAULT:!SHA1:!kRSA:!PSK:!SRP"
 #define AUTHORITIES_MAX 1024
 
 struct weir__tls_context {
@@ -189,6 +190,7 @@ static int set_rules(SSL_CTX *ssl, struct weir_error *err)
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_read_ahead(ssl, 1);
     if (!SSL_CTX_set_min_proto_version(ssl, TLS1_2_VERSION) ||
+        !SSL_CTX_set_cipher_list(ssl, CIPHERS) || /* of TLS 1.2; those of 1.3 are good */
         !SSL_CTX_set_session_id_context(ssl, (const unsigned char *)"weir", 4))
         return weir__ssl_fail(err, WEIR_EIO, "setting up TLS");
     return 0;

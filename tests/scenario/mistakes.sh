@@ -76,6 +76,15 @@ timeout 10 openssl s_client -brief -verify_return_error -CAfile "$ca" -verify_ho
 timeout 10 openssl s_client -tls1_1 -cipher DEFAULT@SECLEVEL=0 -connect "127.0.0.1:$amqps" \
     </dev/null >said 2>&1 && fail "TLS 1.1 was agreed on"
 
+# Of TLS 1.2 only what is good: no SHA-1, and no key that opens what was recorded.
+for cipher in ECDHE-ECDSA-AES128-SHA ECDHE-ECDSA-AES256-SHA; do
+    timeout 10 openssl s_client -tls1_2 -cipher "$cipher:@SECLEVEL=0" -connect "127.0.0.1:$amqps" \
+        </dev/null >said 2>&1 && fail "$cipher was agreed on"
+done
+timeout 10 openssl s_client -tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256 \
+    -connect "127.0.0.1:$amqps" </dev/null >said 2>&1 || fail "TLS 1.2 does not work"
+said "Cipher is ECDHE-ECDSA-AES128-GCM-SHA256"
+
 kill -TERM "$server"
 wait "$server" || fail "exit code $? at the end"
 server=
