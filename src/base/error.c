@@ -95,6 +95,7 @@ static const struct errno_row {
     {EMFILE, WEIR_EBUSY, " (this process has no file descriptor left: raise ulimit -n)"},
     {ENFILE, WEIR_EBUSY, " (the machine has no file descriptor left: raise fs.file-max)"},
     {EBUSY, WEIR_EBUSY, ""},
+    {ELOOP, WEIR_EIO, " (it is a symbolic link, and those are not followed here)"},
     {EAGAIN, WEIR_EBUSY, " (the machine is short of it for now: threads, memory or locks)"},
 };
 

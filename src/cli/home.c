@@ -8,6 +8,7 @@
 #include <openssl/crypto.h>
 
 #include "cli/exit.h"
+#include "cli/folder.h"
 #include "cli/serve.h"
 #include "cli/serving.h"
 
@@ -37,8 +38,11 @@ static int open_folder(struct weir **out, const char *data, bool must_exist, str
     struct weir_options options = {.size = sizeof options,
                                    .must_exist = must_exist,
                                    .log = print_line};
+    const char *doubt = weir__folder_doubt(data);
+    int rc = must_exist ? 0 : weir__folder_check(data, err);
 
-    return weir_open(out, data, &options, err);
+    if (doubt) fprintf(stderr, "weir: %s\n", doubt);
+    return rc == 0 ? weir_open(out, data, &options, err) : rc;
 }
 
 int weir__home_open(struct weir **out, const char *data, bool must_exist)

@@ -374,7 +374,8 @@ static int lock_folder(struct posix_file *f, struct weir_error *err)
 
 static int open_flags(unsigned flags)
 {
-    int oflags = O_CLOEXEC | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
+    /* A symbolic link in the place of a file would have us write elsewhere. */
+    int oflags = O_CLOEXEC | O_NOFOLLOW | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
 
     if (flags & WEIR__FS_DIR) return O_CLOEXEC | O_RDONLY | O_DIRECTORY;
     if (flags & WEIR__FS_LOCK) return oflags | O_CREAT;
