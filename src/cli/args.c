@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "cli/exit.h"
+#include "cli/slip.h"
 
 #define DEFAULT_DATA "./weir-data"
 #define VARIABLE_BYTES 64
@@ -98,6 +99,31 @@ static const struct weir__args_row *find_row(const struct weir__args_row *rows, 
     return NULL;
 }
 
+/* The option that was meant; NULL: it is like none. */
+static const char *guess_option(const struct weir__args_row *rows, const char *name, size_t len)
+{
+    char typed[WEIR__SLIP_BYTES] = "";
+
+    if (len < sizeof typed) memcpy(typed, name, len);
+    for (unsigned most = 1; most <= WEIR__SLIP_MAX; most++)
+        for (const struct weir__args_row *row = rows; row && row->name; row++)
+            if (strlen(row->name) > most + 1 && weir__slip_distance(row->name, typed) <= most)
+                return row->name;
+    return NULL;
+}
+
+static void say_unknown(const struct weir__command *cmd, const char *name, size_t len)
+{
+    const char *meant = guess_option(cmd->rows, name, len);
+
+    if (!meant) meant = guess_option(common_rows, name, len);
+    if (meant)
+        fprintf(stderr, "weir: %s: unknown option '--%.*s'; did you mean --%s?\n", cmd->name,
+                (int)len, name, meant);
+    else
+        weir__exit_usage(cmd->name, "unknown option '--%.*s'", (int)len, name);
+}
+
 /* Takes argv[*i], and the word behind it when that is its value. */
 static bool take_option(const struct weir__command *cmd, int argc, char **argv, int *i,
                         struct weir__common *options)
@@ -109,7 +135,7 @@ static bool take_option(const struct weir__command *cmd, int argc, char **argv, 
 
     if (!row) row = find_row(common_rows, name, len);
     if (!row) {
-        weir__exit_usage(cmd->name, "unknown option '--%.*s'", (int)len, name);
+        say_unknown(cmd, name, len);
         return false;
     }
     if (row->kind == WEIR__ARGS_FLAG) {

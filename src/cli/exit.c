@@ -15,7 +15,8 @@ struct ending {
 
 static const struct ending endings[] = {
     {WEIR_EINVAL, WEIR__EXIT_USAGE, NULL},
-    {WEIR_ENOTFOUND, WEIR__EXIT_NOT_FOUND, "'weir hub list' shows what is there"},
+    {WEIR_ENOTFOUND, WEIR__EXIT_NOT_FOUND,
+     "'weir hub list' and 'weir hub show HUB' show what is there"},
     {WEIR_ETIMEDOUT, WEIR__EXIT_TIMED_OUT, "a longer --timeout may help"},
     {WEIR_ELOCKED, WEIR__EXIT_UNREACHABLE, "stop that process, or name another --data"},
     {WEIR_EUNREACHABLE, WEIR__EXIT_UNREACHABLE, NULL},

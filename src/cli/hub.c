@@ -148,9 +148,9 @@ static int print_hub(const struct weir_hub_info *h, void *user)
 static int print_orphan(const struct weir_orphan *o, void *user)
 {
     (void)user;
-    printf("%-24s %4" PRIu32 " partitions  without a hub: 'weir hub adopt %" PRIx64
+    printf("%-24s %4" PRIu32 " partition%s  without a hub: 'weir hub adopt %" PRIx64
            " NAME' makes it one again\n",
-           "(orphan)", o->partitions, o->id);
+           "(orphan)", o->partitions, o->partitions == 1 ? " " : "s", o->id);
     return 0;
 }
 

@@ -7,10 +7,12 @@
 
 #include "cli/commands.h"
 #include "cli/exit.h"
+#include "cli/slip.h"
 #include "weir/weir.h"
 
 static int run_version(const struct weir__command *, int argc, char **argv);
 static int run_help(const struct weir__command *, int argc, char **argv);
+static int say_unknown(int argc, char **argv, bool two);
 
 struct version_options {
     struct weir__common common;
@@ -36,6 +38,7 @@ static const struct weir__command command_help = {.name = "help",
                                                   .run = run_help};
 
 static const struct weir__command *const commands[] = {
+    &weir__command_serve,
     &weir__command_hub_create,
     &weir__command_hub_list,
     &weir__command_hub_show,
@@ -52,28 +55,28 @@ static const struct weir__command *const commands[] = {
     &weir__command_checkpoint_list,
     &weir__command_checkpoint_set,
     &weir__command_checkpoint_delete,
+    &weir__command_key_add,
+    &weir__command_key_list,
+    &weir__command_key_rotate,
+    &weir__command_key_remove,
+    &weir__command_trust,
     &weir__command_inspect,
     &weir__command_backup,
     &weir__command_restore,
     &weir__command_upgrade,
+    &weir__command_demo,
     &weir__command_bench_send,
     &weir__command_bench_receive,
     &weir__command_bench_e2e,
     &weir__command_bench_wire,
     &weir__command_bench_log,
     &weir__command_sim,
-    &weir__command_serve,
-    &weir__command_key_add,
-    &weir__command_key_list,
-    &weir__command_key_rotate,
-    &weir__command_key_remove,
-    &weir__command_trust,
-    &weir__command_demo,
     &command_version,
     &command_help,
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
+#define LEFT_COLUMNS 27 /* of a command and its words, in a list */
 
 /* How many of the words a command's name takes up: 0 when it is not the one. */
 static int match_name(const char *name, int argc, char **argv)
@@ -94,8 +97,16 @@ static const struct weir__command *find_command(int argc, char **argv, int *out_
     return NULL;
 }
 
+/* "hub create" is below "hub". */
+static bool is_below(const struct weir__command *c, const char *word)
+{
+    size_t len = strlen(word);
+
+    return strncmp(c->name, word, len) == 0 && c->name[len] == ' ';
+}
+
 /* The commands whose name begins with the word, all for "". Returns how many. */
-static int list_commands(const char *word)
+static int list_commands(FILE *to, const char *word)
 {
     size_t len = strlen(word);
     int count = 0;
@@ -103,17 +114,18 @@ static int list_commands(const char *word)
     for (size_t i = 0; i < COMMANDS; i++) {
         const struct weir__command *c = commands[i];
         char left[64];
-        if (len > 0 && (strncmp(c->name, word, len) != 0 || c->name[len] != ' ')) continue;
-        if (count++ == 0) printf("usage: weir %s%sCOMMAND [options]\n\n", word, len ? " " : "");
+        if (len > 0 && !is_below(c, word)) continue;
+        if (count++ == 0)
+            fprintf(to, "usage: weir %s%sCOMMAND [options]\n\n", word, len ? " " : "");
         snprintf(left, sizeof left, "%s %s", c->name, c->words);
-        printf("  %-20s %s\n", left, c->summary);
+        fprintf(to, "  %-*s  %s\n", LEFT_COLUMNS, left, c->summary);
     }
     return count;
 }
 
 static void print_overview(void)
 {
-    list_commands("");
+    list_commands(stdout, "");
     printf("\nEvery command has --help, and --data DIR for the folder of the hubs (or WEIR_DATA;\n"
            "default ./weir-data). hub, group, key, send and tail work on a server, too: --connect\n"
            "CONNSTR or HOST:PORT (or WEIR_CONNECT). When nobody says where, the folder and then "
@@ -145,9 +157,57 @@ static int run_help(const struct weir__command *self, int argc, char **argv)
     if (c) return c->run(c, 1, help + 1);
     if (argc == 0)
         print_overview();
-    else if (list_commands(argv[0]) == 0)
-        return weir__exit_usage("", "unknown command '%s'", argv[0]);
+    else if (list_commands(stdout, argv[0]) == 0)
+        return say_unknown(argc, argv, false);
     return weir__exit_printed(WEIR__EXIT_OK);
+}
+
+/* ---- slips ---- */
+
+/* The command that was meant, by the first word or the first two; NULL: it is like none. */
+static const char *guess(int argc, char **argv)
+{
+    const char *best = NULL;
+    char typed[WEIR__SLIP_BYTES];
+    unsigned best_distance = WEIR__SLIP_MAX + 1;
+
+    for (size_t i = 0; i < COMMANDS; i++) {
+        const char *name = commands[i]->name;
+        bool two = strchr(name, ' ') != NULL && argc > 1;
+        unsigned d;
+        snprintf(typed, sizeof typed, "%s%s%s", argv[0], two ? " " : "", two ? argv[1] : "");
+        d = weir__slip_distance(name, typed);
+        if (d >= best_distance || d >= strlen(name) - 1) continue;
+        best = name;
+        best_distance = d;
+    }
+    return best;
+}
+
+static int say_unknown(int argc, char **argv, bool two)
+{
+    const char *meant = guess(argc, argv), *second = two ? argv[1] : "";
+
+    if (!meant)
+        return weir__exit_usage("", "unknown command '%s%s%s'", argv[0], two ? " " : "", second);
+    fprintf(stderr, "weir: unknown command '%s%s%s'; did you mean 'weir %s'?\n", argv[0],
+            two ? " " : "", second, meant);
+    return WEIR__EXIT_USAGE;
+}
+
+/* A first word that needs a second: the list of what there is, as a usage error. */
+static int list_below(const char *word, const char *second)
+{
+    if (second) fprintf(stderr, "weir: there is no '%s %s'\n", word, second);
+    list_commands(stderr, word);
+    return WEIR__EXIT_USAGE;
+}
+
+static bool has_below(const char *word)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (is_below(commands[i], word)) return true;
+    return false;
 }
 
 /* "weir hub", "weir --help", "weir nonsense". */
@@ -163,9 +223,10 @@ static int run_other(int argc, char **argv)
         return weir__exit_printed(WEIR__EXIT_OK);
     }
     if (argc == 0) return weir__exit_usage("", "no command");
-    if (help && list_commands(word) > 0) return weir__exit_printed(WEIR__EXIT_OK);
-    if (argc > 1) return weir__exit_usage("", "unknown command '%s %s'", word, argv[1]);
-    return weir__exit_usage("", "unknown command '%s'", word);
+    if (help && list_commands(stdout, word) > 0) return weir__exit_printed(WEIR__EXIT_OK);
+    if (has_below(word) && (argc == 1 || !guess(argc, argv)))
+        return list_below(word, argc > 1 ? argv[1] : NULL);
+    return say_unknown(argc, argv, argc > 1 && has_below(word));
 }
 
 /* A command may be started with some of 0, 1 and 2 closed. What it opened next would be taken for

@@ -214,7 +214,8 @@ static int report(struct sending *s, int rc, const struct weir_error *err)
     fflush(stdout);
     if (s->failed > 0)
         code = weir__exit_error(s->first_error.code, &s->first_error,
-                                "send: %" PRIu64 " events were not acknowledged", s->failed);
+                                "send: %" PRIu64 " event%s not acknowledged", s->failed,
+                                s->failed == 1 ? " was" : "s were");
     if (rc != 0) code = weir__exit_error(rc, err, "send");
     return weir__exit_printed(code);
 }

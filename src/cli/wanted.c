@@ -114,9 +114,9 @@ static int agree(const struct weir__wanted_hub *h, struct weir__namespace *ns,
 
     if (rc != 0 || partitions >= h->partitions) return rc; /* it may have grown since */
     return weir__fail(err, WEIR_EINVAL,
-                      "%s: hub '%s' has %u partitions, and %u are asked for; 'weir hub update' can "
-                      "give it more",
-                      h->from, h->name, partitions, h->partitions);
+                      "%s: hub '%s' has %u partition%s, and %u are asked for; 'weir hub update' "
+                      "can give it more",
+                      h->from, h->name, partitions, partitions == 1 ? "" : "s", h->partitions);
 }
 
 /* With its groups at once: that is one change of the catalogue instead of many. */

@@ -2,6 +2,7 @@
  *
  * Some conditions leave open whether a batch was stored: a service that failed or ran out of time
  * in the middle of it. For a batch these are WEIR_EUNKNOWN, whatever else they are elsewhere. */
+#define _GNU_SOURCE /* memmem */
 #include <stdio.h>
 
 #include "base/rand.h"
@@ -60,10 +61,20 @@ static const struct meaning *meaning_of(struct weir__bytes condition)
     return &other;
 }
 
+/* Without "To know more visit https://...", which is about the service's own site. */
+static int length_of(struct weir__bytes text)
+{
+    static const char link[] = " To know more visit https://";
+    size_t len = text.len < 400 ? text.len : 400;
+    const uint8_t *at = len ? memmem(text.at, len, link, sizeof link - 1) : NULL;
+
+    return (int)(at ? (size_t)(at - text.at) : len);
+}
+
 /* "text (condition)" */
 static void say(struct weir_error *out, int code, const struct weir__amqp_error *e)
 {
-    int text = e->description.len < 400 ? (int)e->description.len : 400;
+    int text = length_of(e->description);
     int condition = e->condition.len < 64 ? (int)e->condition.len : 64;
 
     if (condition == 0)

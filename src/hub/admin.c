@@ -185,7 +185,7 @@ int weir__namespace_hub_update(struct weir__namespace *ns, const char *name,
     weir__mutex_lock(&ns->lock);
     hub = weir__namespace_find(ns, name); /* it stays: nothing is deleted under `change` */
     weir__mutex_unlock(&ns->lock);
-    rc = hub ? update(ns, &next, hub, changes, err) : weir__hub_not_found(name, err);
+    rc = hub ? update(ns, &next, hub, changes, err) : weir__hub_missing(name, err);
     weir__change_end(ns, &next);
     return rc != 0 ? weir__wrap(err, rc, "changing hub '%.64s'", name) : 0;
 }
@@ -312,7 +312,7 @@ int weir__namespace_hub_delete(struct weir__namespace *ns, const char *name, str
     if (rc != 0) return rc;
     row = weir__catalog_hub(&next, name);
     if (!row) {
-        rc = weir__hub_not_found(name, err);
+        rc = weir__hub_missing(name, err);
     } else {
         rc = weir__catalog_add_removed(&next, row->id, err);
         weir__catalog_remove_hub(&next, row);
@@ -362,7 +362,7 @@ int weir__namespace_group_add(struct weir__namespace *ns, const char *hub, const
     if (rc == 0) rc = weir__change_begin(ns, &next, err);
     if (rc != 0) return rc;
     row = weir__catalog_hub(&next, hub);
-    rc = row ? add_group(row, group, err) : weir__hub_not_found(hub, err);
+    rc = row ? add_group(row, group, err) : weir__hub_missing(hub, err);
     if (rc == 0) made = calloc(1, sizeof *made);
     if (rc == 0 && !made) rc = weir__fail(err, WEIR_ENOMEM, "out of memory for a group");
     assert(rc != 0 || made);
@@ -408,7 +408,7 @@ int weir__namespace_group_remove(struct weir__namespace *ns, const char *hub, co
     row = weir__catalog_hub(&next, hub);
     found = row ? weir__catalog_group(row, group) : NULL;
     if (!found) {
-        rc = weir__hub_not_found(row ? group : hub, err);
+        rc = row ? weir__group_missing(row->name, group, err) : weir__hub_missing(hub, err);
     } else {
         weir__catalog_remove_group(row, found);
         rc = weir__change_save(ns, &next, err);
@@ -427,7 +427,7 @@ static int reserve_producers(struct weir__namespace *ns, struct weir__hub *hub,
     struct weir__catalog_hub *row = weir__catalog_hub(next, hub->name);
     int rc;
 
-    if (!row || row->id != hub->id) return weir__hub_not_found(hub->name, err);
+    if (!row || row->id != hub->id) return weir__hub_missing(hub->name, err);
     if (row->producers > PRODUCER_ID_MAX - PRODUCERS_RESERVED)
         return weir__fail(err, WEIR_ELIMIT, "all producer ids of hub '%s' are used", hub->name);
     row->producers += PRODUCERS_RESERVED;

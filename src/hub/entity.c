@@ -11,6 +11,17 @@
 #define ERROR_KEPT_MS 1000 /* how long a hub that could not be opened is not tried again */
 #define BATCH_ROOM_BYTES (64u << 10) /* what the log may need beyond the sender's message */
 
+int weir__hub_missing(const char *name, struct weir_error *err)
+{
+    return weir__fail(err, WEIR_ENOTFOUND, "there is no hub '%.256s'", name);
+}
+
+int weir__group_missing(const char *hub, const char *group, struct weir_error *err)
+{
+    return weir__fail(err, WEIR_ENOTFOUND, "hub '%.256s' has no consumer group '%.256s'", hub,
+                      group);
+}
+
 int weir__hub_not_found(const char *name, struct weir_error *err)
 {
     return weir__fail(err, WEIR_ENOTFOUND, "The messaging entity '%.256s' could not be found.",
@@ -133,7 +144,7 @@ static int try_use(struct weir__namespace *ns, const char *name, struct weir__hu
 {
     struct weir__hub *hub = weir__namespace_find(ns, name);
 
-    if (!hub) return weir__hub_not_found(name, err);
+    if (!hub) return weir__hub_missing(name, err);
     if (!hub->log && is_known_bad(hub)) {
         if (err) *err = *hub->bad;
         return hub->bad->code;

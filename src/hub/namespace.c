@@ -238,7 +238,7 @@ int weir__namespace_hub_show(struct weir__namespace *ns, const char *name,
 
     weir__mutex_lock(&ns->change);
     hub = weir__catalog_hub(&ns->catalog, name);
-    rc = hub ? fn(hub, user) : weir__hub_not_found(name, err);
+    rc = hub ? fn(hub, user) : weir__hub_missing(name, err);
     weir__mutex_unlock(&ns->change);
     return rc;
 }

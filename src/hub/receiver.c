@@ -122,7 +122,7 @@ static int find_place(struct weir__hub *hub, const char *group, uint32_t partiti
 
     if (atomic_load(&hub->gone)) return weir__hub_not_found(hub->name, err);
     while (g && !weir__name_equal(g->name, group)) g = g->next;
-    if (!g) return weir__hub_not_found(group, err);
+    if (!g) return weir__group_missing(hub->name, group, err);
     rc = partition < g->place_count ? 0 : make_places(g, weir__hub_partitions(hub), err);
     if (rc == 0) *out = &g->places[partition];
     return rc;

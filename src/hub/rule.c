@@ -17,7 +17,7 @@ static int find_list(struct weir__catalog *c, const char *hub, struct rule_list 
     *out = (struct rule_list){&c->rules, &c->rule_count};
     if (!hub) return 0;
     row = weir__catalog_hub(c, hub);
-    if (!row) return weir__hub_not_found(hub, err);
+    if (!row) return weir__hub_missing(hub, err);
     *out = (struct rule_list){&row->rules, &row->rule_count};
     return 0;
 }

@@ -110,6 +110,9 @@ void weir__folders_forgotten(struct weir__namespace *);
 /* ---- entity.c ---- */
 
 /* WEIR_ENOTFOUND with Azure's words. */
+int weir__hub_missing(const char *name, struct weir_error *);
+int weir__group_missing(const char *hub, const char *group, struct weir_error *);
+/* The same in the service's words, for those who had it and are told over the wire that it is gone. */
 int weir__hub_not_found(const char *name, struct weir_error *);
 
 /* The hub of this name; call under `lock`. NULL: none. */

@@ -217,9 +217,10 @@ static void tell_segment(struct inspection *in, enum weir__scan_end how, uint64_
 
     f.len = seg->h.capacity;
     tell(in, &f,
-         "segment %" PRIu64 ": positions %" PRIu64 " to %" PRIu64 ", %" PRIu64 " batches, %" PRIu64
-         " events",
-         seg->h.number, seg->data, end, in->batches, in->events);
+         "segment %" PRIu64 ": positions %" PRIu64 " to %" PRIu64 ", %" PRIu64 " batch%s, %" PRIu64
+         " event%s",
+         seg->h.number, seg->data, end, in->batches, in->batches == 1 ? "" : "es", in->events,
+         in->events == 1 ? "" : "s");
     if (how != WEIR__SCAN_TORN) return;
     f.kind = WEIR__LOG_TORN;
     f.at = end - seg->h.base;

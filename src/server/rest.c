@@ -95,6 +95,9 @@ bool weir__rest_answer(struct weir__visit *v)
     struct weir_error err;
     int rc = weir__namespace_use(v->server->ns, v->star[0], &v->hub, &err);
 
+    if (rc == WEIR_ENOTFOUND) /* as the service says it */
+        weir__fail(&err, rc, "The messaging entity '%.200s' could not be found.", v->star[0]);
+
     if (rc == 0) {
         weir__batch_writer_init(&writer, weir__hub_batch_bytes_max(v->hub));
         rc = publish(v, &writer, &err);

@@ -128,7 +128,7 @@ static void deleted_hubs_are_gone_with_their_files(void **state)
     assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
     assert_false(has_folder(1));
     assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), WEIR_ENOTFOUND);
-    assert_non_null(strstr(w.err.text, "The messaging entity 'homes' could not be found."));
+    assert_non_null(strstr(w.err.text, "there is no hub 'homes'"));
     assert_int_equal(world_create(&w, "homes", 4), 0); /* the same name, another hub */
     assert_true(has_folder(2));
     reopen();

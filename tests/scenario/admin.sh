@@ -40,7 +40,7 @@ said '^retention   12h$'
 expect 0 env WEIR_CONNECT="$root" WEIR_ADMIN="$admin" "$WEIR" hub delete homes
 said '^deleted hub homes'
 expect 3 "$WEIR" hub delete homes $to
-complained "hub delete: .*'homes' could not be found; 'weir hub list' shows"
+complained "hub delete: .*there is no hub 'homes'; 'weir hub list' "
 expect 3 "$WEIR" hub show homes --connect "$root"
 
 expect 0 "$WEIR" key add --rights send --name till $to

@@ -98,7 +98,7 @@ said 'groups      $Default alarm archive'
 said '12h, 10G'
 is "$(grep -c '^ *[0-3] ' out)" 4
 expect 3 "$WEIR" hub show nope
-complained "nope.*; 'weir hub list' shows what is there"
+complained "nope.*; 'weir hub list' and 'weir hub show HUB' show what is there"
 expect 0 "$WEIR" hub list --data "$TMPDIR/data"
 (unset WEIR_DATA WEIR_CONNECT; mkdir -p else; cd else; "$WEIR" hub create here --data weir-data >/dev/null
     "$WEIR" hub list) >out 2>err || fail "the default folder is not ./weir-data"

@@ -10,7 +10,8 @@ declare -A try=(
     ['hub create']='hub create new' ['hub list']='hub list' ['hub show']='hub show q'
     ['hub update']='hub update q --partitions 2' ['hub delete']='hub delete new'
     ['hub adopt']='hub adopt 77 found' ['send']='send q' ['tail']='tail q --until-end'
-    ['process']='process q' ['group describe']='group describe q'
+    ['process']='process q' ['group create']='group create q/g'
+    ['group list']='group list q' ['group delete']='group delete q/g' ['group describe']='group describe q'
     ['checkpoint list']='checkpoint list q' ['checkpoint delete']='checkpoint delete q --all'
     ['checkpoint set']='checkpoint set q --partition 0 --sequence 0' ['inspect']='inspect'
     ['backup']='backup data copy' ['restore']='restore copy again' ['upgrade']='upgrade data'
@@ -68,7 +69,8 @@ around() {
     while read -r line; do
         name=$(name_of "$line")
         # shellcheck disable=SC2086
-        run "$closed" ${try[$name]:-$name --help}
+        [ -n "${try[$name]:-}" ] || fail "nothing is tried with '$name'"
+        run "$closed" ${try[$name]}
         echo "$name: $code" >>codes
         "$WEIR" inspect data >inspected 2>&1 || fail "'$name' without $closed: the folder is damaged"
         clean "'$name' without $closed"
