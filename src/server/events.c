@@ -96,13 +96,25 @@ static const weir__duty_open_fn doors[WEIR__ADDRESS_KINDS][2] = {
     [WEIR__ADDRESS_RECEIVE] = {weir__serve_receiver, open_nothing},
 };
 
-/* A stolen place is told in another form than all else: Go's client asks for it. uAMQP, which C++ has,
- * tries again and again when its own target is not repeated; its sender wants nothing repeated. */
-static enum weir__amqp_echo echo_of(const struct weir__amqp_link *link, int rc)
+/* Whether a receiver's own end has an address. */
+static bool names_target(const struct weir__amqp_event *ev)
+{
+    struct weir__amqp_composite c;
+
+    return weir__amqp_composite_of(&ev->fields->attach.target,
+                                   WEIR__AMQP_KIND_SET(WEIR__AMQP_TARGET), &c, NULL) == 0 &&
+           c.target.address.type == WEIR__AMQP_STRING && c.target.address.bytes.len > 0;
+}
+
+/* Nothing is repeated, as with Azure, but for two clients. Go's asks for both ends when its place was
+ * stolen; in all else it takes either end for success. uAMQP, which C++ has, attaches a receiver again
+ * and again when its own target is not repeated, and that one has no address; Go's has. */
+static enum weir__amqp_echo echo_of(const struct weir__amqp_event *ev, int rc)
 {
     if (rc == WEIR_EEPOCH || rc == WEIR_ESTOLEN) return WEIR__AMQP_ECHO_BOTH;
-    return weir__amqp_link_role(link) == WEIR__AMQP_SENDER ? WEIR__AMQP_ECHO_THEIRS
-                                                           : WEIR__AMQP_ECHO_NONE;
+    if (weir__amqp_link_role(ev->link) == WEIR__AMQP_SENDER && !names_target(ev))
+        return WEIR__AMQP_ECHO_THEIRS;
+    return WEIR__AMQP_ECHO_NONE;
 }
 
 static void on_attach(struct weir__connection *c, const struct weir__amqp_event *ev)
@@ -115,7 +127,7 @@ static void on_attach(struct weir__connection *c, const struct weir__amqp_event 
     if (rc == 0) rc = doors[a.kind][weir__amqp_link_role(ev->link)](c, ev, &a, &r);
     if (rc == 0) return;
     error = weir__errors_say(&r);
-    weir__amqp_refuse(ev->link, &error, echo_of(ev->link, rc), NULL);
+    weir__amqp_refuse(ev->link, &error, echo_of(ev, rc), NULL);
     weir__report(c->server, WEIR__INFO, "server", c->id, weir__connection_peer(c),
                  "link '%.*s' refused: %s", (int)weir__amqp_link_name(ev->link).len,
                  (const char *)weir__amqp_link_name(ev->link).at, r.why.text);

@@ -247,17 +247,29 @@ class Azure(unittest.TestCase):
         self.assertEqual(end.condition, "amqp:not-allowed")
         self.assertIn("$cbs node has already been opened", end.fields[2].value[1])
 
-    # uAMQP tries again for ever when its own target is not repeated.
+    def refuse(self, c, handle, place, target):
+        """The target in the attach that refuses a receiver; its source is not there."""
+        c.say(1, ATTACH, [f"r{handle}", handle, True, None, None, Described(SOURCE, [place]),
+                          Described(TARGET, target)])
+        answer = c.hear(ATTACH).fields
+        self.assertIsNone(answer[5])
+        self.assertIsNotNone(c.hear(DETACH).condition)
+        return answer[6]
+
+    # uAMQP tries again for ever when its own target, which has no address, is not repeated.
     def test_a_refused_receiver_finds_its_own_target(self):
         c = self.connect("asked")
-        for handle, (hub, partition) in enumerate((("asked", "9"), ("nope", "0"))):
-            c.say(1, ATTACH, [f"r{handle}", handle, True, None, None,
-                              Described(SOURCE, [f"{hub}/ConsumerGroups/$Default/Partitions/" +
-                                                 partition]), Described(TARGET, ["mine"])])
-            answer = c.hear(ATTACH).fields
-            self.assertIsNone(answer[5])
-            self.assertEqual(answer[6].value[0], "mine")
-            c.hear(DETACH)
+        for handle, place in enumerate(("asked/ConsumerGroups/$Default/Partitions/9",
+                                        "nope/ConsumerGroups/$Default/Partitions/0")):
+            self.assertIsNotNone(self.refuse(c, handle, place, []))
+
+    # Go names its target; it takes an attach with either end for success, and tries again for ever.
+    def test_a_refused_receiver_that_names_its_target_finds_none(self):
+        c = self.connect("asked")
+        for handle, place in enumerate(("asked/ConsumerGroups/$Default/Partitions/9",
+                                        "asked/ConsumerGroups/nobody/Partitions/0",
+                                        "nope/ConsumerGroups/$Default/Partitions/0")):
+            self.assertIsNone(self.refuse(c, handle, place, ["mine"]))
 
     def test_an_address_without_a_partition(self):
         c = self.connect("asked")
