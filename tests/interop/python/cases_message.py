@@ -3,7 +3,6 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType, AmqpM
 
 from frame import case, check, same
 
-SERVICES = {b"x-opt-sequence-number", b"x-opt-offset", b"x-opt-enqueued-time", b"x-opt-partition-key"}
 PROPERTIES = {"message_id": "id", "user_id": b"user", "to": "to", "subject": "subject", "reply_to": "reply",
               "correlation_id": "correlation", "content_type": "type", "content_encoding": "encoding", "group_id": "group",
               "group_sequence": 7, "reply_to_group_id": "back"}
@@ -33,7 +32,7 @@ async def annotated(stand):
         same("body", (got.body_type, list(got.body)), (AmqpMessageBodyType.DATA, [b"one", b"two"]))
         same("properties", plain({name: getattr(got.properties, name) for name in PROPERTIES}), plain(PROPERTIES))
         same("application properties", plain(got.application_properties), {"a": 1})
-        own = {key: value for key, value in got.annotations.items() if key not in SERVICES}
+        own = {key: value for key, value in got.annotations.items() if not key.startswith(b"x-opt-")}
         same("annotations", plain(own), {"x-own": "m"})
         same("delivery annotations", plain(got.delivery_annotations), {"x-delivery": "d"})
         same("footer", plain(got.footer), {"x-foot": "f"})
@@ -43,7 +42,7 @@ async def annotated(stand):
 @case("body-value")
 async def body_value(stand):
     async with stand:
-        value = {"a": [1, "two", None, True], "b": 2**40}
+        value = {"a": [1, "two", None, True], "b": 2**30}
         got = await there_and_back(stand, AmqpAnnotatedMessage(value_body=value))
         same("type", got.body_type, AmqpMessageBodyType.VALUE)
         same("body", plain(got.body), value)

@@ -23,6 +23,10 @@ async def until(what, seconds=20):
     return True
 
 
+class NotTold(AssertionError):
+    """A reader that should have been refused heard nothing."""
+
+
 class Reader:
     """What a program gets: events with their partitions, and errors."""
 
@@ -30,11 +34,13 @@ class Reader:
         self.events = []
         self.errors = []
         self.partitions = []
+        self.context = None  # of the last event
 
     def take(self, context, event):
         if event is not None:
             self.events.append(event)
             self.partitions.append(context.partition_id)
+            self.context = context
 
     def told(self, _context, error):
         self.errors.append(error)
@@ -48,7 +54,7 @@ class Reader:
     async def refused(self, seconds=10):
         """The first error, which must come in time."""
         if not await until(lambda: self.errors, seconds):
-            raise AssertionError("not told in %d s" % seconds)
+            raise NotTold("not told in %d s" % seconds)
         return self.errors[0]
 
 
@@ -90,6 +96,7 @@ class AioReader(Reader):
 
     async def close(self):
         await self.client.close()
+        self.task.cancel()  # else receive() sleeps up to its load_balancing_interval, 30 s, before it looks
         await asyncio.wait([self.task], timeout=SHUT_S)
 
 
