@@ -79,8 +79,10 @@ int weir__cbs_answer(const struct weir__request *request, struct weir__amqp_writ
     int rc = answer(request, r);
 
     (void)body;
-    if (rc == WEIR_EDENIED)
+    if (rc == WEIR_EDENIED) {
+        c->refused = true;
         weir__report_refused(c->server, "server", c->id, weir__connection_peer(c), r->why.text);
+    }
     return rc;
 }
 

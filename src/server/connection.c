@@ -176,17 +176,23 @@ static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t
     return at;
 }
 
+/* A peer whose token was refused has been told so, and may try again. Azure's JavaScript client does that
+ * after 30 s. Only connection:forced makes it forget the links of the closed connection; otherwise it
+ * sends its next token there, waits for the answer, and brings its process down. */
+static void close_stranger(struct weir__connection *c)
+{
+    char text[96];
+
+    snprintf(text, sizeof text, "Unauthorized access. No %stoken was presented within %u seconds.",
+             c->refused ? "valid " : "", (c->server->token_ms + 999) / 1000);
+    close_with(c, c->refused ? WEIR__AMQP_COND_FORCED : WEIR__AMQP_COND_UNAUTHORIZED, text);
+}
+
 static void pass_time(struct weir__connection *c)
 {
     int64_t now_ms = weir__loop_now_ms(c->loop), at;
-    char text[96];
 
-    if (!c->trusted && now_ms >= c->began_ms + c->server->token_ms) {
-        snprintf(text, sizeof text,
-                 "Unauthorized access. No token was presented within %u seconds.",
-                 (c->server->token_ms + 999) / 1000);
-        close_with(c, WEIR__AMQP_COND_UNAUTHORIZED, text);
-    }
+    if (!c->trusted && now_ms >= c->began_ms + c->server->token_ms) close_stranger(c);
     at = weir__amqp_tick(c->engine, now_ms); /* which knows how long a close may take */
     if (c->expires_s != INT64_MAX) weir__rights_expire(c);
     take_events(c);

@@ -246,6 +246,7 @@ struct weir__connection {
     struct weir__newcomer stranger;    /* until it is trusted */
     uint64_t rights_seen;              /* the server's rights, when they were reviewed */
     bool trusted;
+    bool refused;     /* it has shown a token that was not valid */
     bool held;        /* room was asked for and refused */
     bool starved;     /* a duty has more to send than the output takes */
     bool crowded;     /* this turn was over before all events were taken */

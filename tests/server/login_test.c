@@ -536,6 +536,35 @@ static void who_shows_no_token_is_closed(void **state)
     hang_up(&p);
 }
 
+/* A request to $cbs with a token that is none. */
+#define WRONG_TOKEN                                                                                \
+    "\0\0\0\x79\2\0\0\0\0\x53\x14\xc0\x09\5\x43\x52\0\xa0\1t\x43\x41\0\x53\x73\xc0\4\1\xa1\1i"     \
+    "\0\x53\x74\xc1\x4f\6\xa1\x09operation\xa1\x09put-token"                                       \
+    "\xa1\4type\xa1\x1fservicebus.windows.net:"                                                    \
+    "sastoken\xa1\4name\xa1\x09localhost\0\x53\x77\xa1\1x"
+
+/* Its token was refused, which it was told: it may come again, and with this condition clients do. */
+static void whose_token_was_refused_may_come_again(void **state)
+{
+    struct scene *s = *state;
+    struct peer p = dial(weir__server_amqp(s->server));
+    uint8_t bytes[1024] = {0};
+    size_t len;
+
+    come_in(&p, ANONYMOUS, sizeof ANONYMOUS - 1);
+    SAY_FRAME(&p, 0x11, 4, BEGIN);
+    SAY_FRAME(&p, 0x12, 10, "\xa1\1s\x43\x42\x40\x40\0\x53\x28\x45\0\x53\x29" CBS "\x40\x40\x43");
+    SAY_FRAME(&p, 0x12, 7, "\xa1\1r\x52\1\x41\x40\x40\0\x53\x28" CBS "\0\x53\x29\x45");
+    SAY(&p, WRONG_TOKEN);
+    do {
+        len = hear_frame(&p, bytes, sizeof bytes);
+        assert_true(len > 2);
+    } while (bytes[2] != 0x18); /* close */
+    assert_true(has(bytes, len, "amqp:connection:forced"));
+    assert_true(has(bytes, len, "No valid token was presented within 1 seconds."));
+    hang_up(&p);
+}
+
 static long switches(void)
 {
     struct rusage used;
@@ -758,6 +787,7 @@ int main(void)
         TEST(a_key_ends_with_its_rule),
         TEST(who_takes_his_time_is_closed),
         TEST(who_shows_no_token_is_closed),
+        TEST(whose_token_was_refused_may_come_again),
         TEST(who_shows_no_token_holds_nobody_up),
         TEST(who_has_shown_it_stays),
         TEST(who_is_mistaken_is_told),

@@ -41,6 +41,15 @@ test("a wrong key learns nothing about a hub either", async () => {
   await client.close();
 });
 
+// 20 s after it came the connection is closed. What follows the client's pause of 25 s needs a new one.
+test("a wrong key is told by the retry as well", async () => {
+  const patient = { retryOptions: { maxRetries: 1, retryDelayInMs: 25000, timeoutInMs: 60000 } };
+  const client = server.producer("eh1", patient, "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=another");
+  const error = await failure(client.getEventHubProperties());
+  for (const each of error.errors ?? [error]) assert.equal(each.code, "UnauthorizedError");
+  await client.close();
+});
+
 test("a token that has expired", () =>
   refuses(withToken(token("sb://localhost/eh1", -10)), /ExpiredToken: The token is expired\. Expiration time: '.+Z'/));
 
