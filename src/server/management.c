@@ -152,7 +152,10 @@ static int check_access(const struct weir__request *request, const char *hub,
 
     if (token.len) {
         rc = weir__namespace_verify(c->server->ns, token, wanted, now_s, &grant, &r->why);
-        if (rc == WEIR_EDENIED) r->condition = WEIR__COND_AUTH_FAILED;
+        if (rc == 0) weir__connection_trust(c);
+        if (rc != WEIR_EDENIED) return rc;
+        r->condition = WEIR__COND_AUTH_FAILED;
+        weir__report_refused(c->server, "server", c->id, weir__connection_peer(c), r->why.text);
         return rc;
     }
     rc = weir__access_path_parse(&path, wanted, false, &r->why);

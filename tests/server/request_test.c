@@ -180,6 +180,7 @@ static void a_hub_has_exact_types(void **state)
     assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "EH1",
                          "type", "com.microsoft:eventhub", "security_token", TOKEN, END),
                      0);
+    assert_true(s->connection.trusted);
     assert_int_equal(s->reply.type, WEIR__AMQP_MAP);
     assert_int_equal(s->reply.count, 12);
     assert_text(field(s, "name", WEIR__AMQP_STRING), "eh1");

@@ -202,6 +202,19 @@ class Azure(unittest.TestCase):
         self.receive(c, 0, "asked")
         self.assertEqual(c.hear(DETACH).condition, "amqp:unauthorized-access")
 
+    # Azure's Java client has no other token for $management.
+    def test_a_request_may_bring_the_only_token(self):
+        question = {"operation": "READ", "type": "com.microsoft:eventhub", "name": "asked"}
+        right, wrong = token("sb://localhost/asked"), token("sb://localhost/asked", key="wrong")
+        for more, answered in (({}, 401), ({"security_token": wrong}, 401), ({"security_token": right}, 200)):
+            c = Connection(self.server.address)
+            self.addCleanup(c.close)
+            c.begin(1)
+            _, answer = self.ask(c, {**question, **more})
+            self.assertEqual(status(answer), answered)
+            self.receive(c, 0, "asked")
+            self.assertEqual(c.hear(DETACH).condition, "amqp:unauthorized-access")
+
     # As Go's helper signs it.
     def test_a_host_alone_is_the_namespace(self):
         c = Connection(self.server.address)
