@@ -264,26 +264,44 @@ static uint8_t *put_others(uint8_t *to, const struct weir__amqp_message *m, uint
     }
 }
 
+/* The sender's delivery annotations when they stand where AMQP has them, before all that follows the
+ * message annotations; else nothing. */
+static struct weir__bytes find_early(const struct weir__amqp_message *m)
+{
+    const struct weir__amqp_span *own = &m->section[WEIR__AMQP_DELIVERY_ANNOTATIONS];
+
+    for (int s = WEIR__AMQP_PROPERTIES; s <= WEIR__AMQP_FOOTER; s++)
+        if (m->there >> s & 1 && m->section[s].at < own->at) return (struct weir__bytes){0};
+    return weir__bytes_of(m->raw.at + own->at, own->end - own->at);
+}
+
+/* Those that come first: the hub's with the sender's, or the sender's alone. */
+static uint8_t *put_delivery_annotations(uint8_t *to, const struct weir__amqp_message *m,
+                                         struct weir__bytes ours)
+{
+    struct weir__amqp_value sent = weir__amqp_message_map(m, WEIR__AMQP_DELIVERY_ANNOTATIONS);
+    struct weir__bytes early = find_early(m);
+
+    if (!ours.len) return put_bytes(to, early.at, early.len);
+    if (!sent.count) return put_bytes(to, ours.at, ours.len);
+    return merge_delivery_annotations(to, &sent, ours);
+}
+
 /* Everything but the usual. */
 static __attribute__((noinline)) int compose_slowly(struct weir__bytes stored,
                                                     struct weir__amqp_stamp *stamp, uint8_t *to,
                                                     size_t *out_bytes, struct weir_error *err)
 {
     uint32_t cut = 1u << WEIR__AMQP_HEADER | 1u << WEIR__AMQP_MESSAGE_ANNOTATIONS;
-    struct weir__bytes metrics = stamp->delivery_annotations;
     struct weir__amqp_message m;
-    struct weir__amqp_value map, sent;
+    struct weir__amqp_value map;
     uint8_t *at = to;
     int rc = weir__amqp_message_scan(&m, stored, WEIR__AMQP_SHALLOW, err);
 
     if (rc != 0) return rc;
     map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
-    sent = weir__amqp_message_map(&m, WEIR__AMQP_DELIVERY_ANNOTATIONS);
-    if (metrics.len) cut |= 1u << WEIR__AMQP_DELIVERY_ANNOTATIONS;
-    if (metrics.len && sent.count)
-        at = merge_delivery_annotations(at, &sent, metrics);
-    else
-        at = put_bytes(at, metrics.at, metrics.len);
+    at = put_delivery_annotations(at, &m, stamp->delivery_annotations);
+    if (at > to) cut |= 1u << WEIR__AMQP_DELIVERY_ANNOTATIONS;
     rc = put_annotations(&at, &map, stamp, err);
     if (rc != 0) return rc;
     at = put_others(at, &m, cut);

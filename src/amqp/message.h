@@ -187,8 +187,9 @@ static inline size_t weir__amqp_compose_bound(size_t stored_bytes,
 /* The event as a receiver gets it: the stamp's delivery annotations, message annotations with
  * x-opt-sequence-number-epoch, x-opt-sequence-number, x-opt-offset, x-opt-enqueued-time and the key at
  * the end (the sender's under the first four names are dropped), then the other sections untouched,
- * without the header. The sender's delivery annotations stay where they are, or are put before those
- * of the stamp.
+ * without the header. The sender's delivery annotations come before the message annotations, as AMQP
+ * has it, unless they stood behind other sections: then they stay there. Those of the stamp follow
+ * them, in one section.
  * to must not overlap stored. WEIR_EINVAL when those sections are broken, WEIR_ETOOBIG when room
  * is less than the bound. */
 int weir__amqp_compose(struct weir__bytes stored, struct weir__amqp_stamp *, uint8_t *to,
