@@ -323,7 +323,7 @@ static bool rests_on(const struct weir__access_basis *b, const struct weir__rule
 {
     uint8_t key[sizeof b->key];
 
-    if (digest_name(rule->name) != b->rule) return false;
+    if (b->ground == WEIR__GROUND_ISSUER || digest_name(rule->name) != b->rule) return false;
     if (b->ground == WEIR__GROUND_RULE) return true;
     for (int i = 0; i < WEIR__KEYS; i++) {
         digest_key(rule->key[i], key);
@@ -350,7 +350,7 @@ int64_t weir__access_cap(int64_t expires_s, int64_t now_s)
                                                         : expires_s;
 }
 
-static int fail_expired(int64_t expires_s, struct weir_error *err)
+int weir__access_expired(int64_t expires_s, struct weir_error *err)
 {
     time_t at = (time_t)expires_s;
     char date[DATE_BYTES] = "";
@@ -373,7 +373,7 @@ int weir__access_token_check(const struct weir__access_token *token,
     if (!rights)
         return weir__fail(err, WEIR_EDENIED,
                           "InvalidSignature: The token has an invalid signature.");
-    if (now_s >= token->expires_s) return fail_expired(token->expires_s, err);
+    if (now_s >= token->expires_s) return weir__access_expired(token->expires_s, err);
     if (!weir__access_path_covers(&token->path, wanted))
         return weir__fail(err, WEIR_EDENIED,
                           "InvalidAudience: The authorization header contains a token with a "

@@ -90,8 +90,9 @@ struct weir__access_rules {
 };
 
 /* What rights rest on, so that they can be looked at again when rules have changed: a rule and one
- * of its keys, by digests; or the rule alone, when a certificate stands for the key. */
-enum weir__access_ground { WEIR__GROUND_KEY, WEIR__GROUND_RULE };
+ * of its keys, by digests; the rule alone, when a certificate stands for the key; or a key of a token
+ * issuer, which is no rule's: see jwt.h. */
+enum weir__access_ground { WEIR__GROUND_KEY, WEIR__GROUND_RULE, WEIR__GROUND_ISSUER };
 
 struct weir__access_basis {
     enum weir__access_ground ground;
@@ -103,7 +104,8 @@ struct weir__access_basis {
 /* key NULL: WEIR__GROUND_RULE. */
 struct weir__access_basis weir__access_basis_of(const char *rule, const char *key, bool of_hub);
 
-/* What it is worth by these rules: 0 when its rule is gone or has other keys. */
+/* What it is worth by these rules: 0 when its rule is gone or has other keys, or when it rests on
+ * none. */
 unsigned weir__access_basis_rights(const struct weir__access_basis *,
                                    const struct weir__access_rules *rows, uint32_t row_count);
 
@@ -117,6 +119,9 @@ struct weir__access_grant {
 
 /* The end of a grant that is made now and would last until expires_s. */
 int64_t weir__access_cap(int64_t expires_s, int64_t now_s);
+
+/* WEIR_EDENIED "ExpiredToken: ..." with the date. */
+int weir__access_expired(int64_t expires_s, struct weir_error *);
 
 /* Checks signature, expiry and that the token covers `wanted`, in this order, against the rules of
  * the namespace and of the hub that the token names. An unknown rule costs the same work as a
