@@ -4,6 +4,7 @@
 #include "server/state.h"
 
 #define TYPE_SAS "servicebus.windows.net:sastoken"
+#define TYPE_JWT "jwt"
 
 static bool is_text(struct weir__bytes b, const char *text)
 {
@@ -26,13 +27,15 @@ static int check_hub(struct weir__connection *c, const struct weir__access_path 
     return rc;
 }
 
-static int put_token(struct weir__connection *c, struct weir__bytes token,
+static int put_token(struct weir__connection *c, bool is_jwt, struct weir__bytes token,
                      struct weir__bytes audience, struct weir__refusal *r)
 {
     int64_t now_s = weir__connection_now_s(c);
+    struct weir__server *s = c->server;
     struct weir__access_grant grant;
     struct weir__claim claim;
-    int rc = weir__namespace_verify(c->server->ns, token, audience, now_s, &grant, &r->why);
+    int rc = is_jwt ? weir__issuer_verify(s, token, now_s, &grant, &r->why)
+                    : weir__namespace_verify(s->ns, token, audience, now_s, &grant, &r->why);
 
     if (rc == WEIR_EDENIED) r->condition = WEIR__COND_AUTH_FAILED;
     if (rc == 0) rc = weir__access_path_parse(&claim.path, audience, false, &r->why);
@@ -50,6 +53,7 @@ static int answer(const struct weir__request *request, struct weir__refusal *r)
 {
     struct weir__bytes operation = weir__request_text(request, "operation");
     struct weir__bytes type = weir__request_text(request, "type");
+    bool is_jwt = is_text(type, TYPE_JWT);
 
     if (!is_text(operation, "put-token")) {
         r->condition = WEIR__AMQP_COND_NOT_ALLOWED;
@@ -57,7 +61,7 @@ static int answer(const struct weir__request *request, struct weir__refusal *r)
                           operation.len < 64 ? (int)operation.len : 64,
                           operation.at ? (const char *)operation.at : "");
     }
-    if (!is_text(type, TYPE_SAS)) {
+    if (!is_jwt && !is_text(type, TYPE_SAS)) {
         r->condition = WEIR__COND_AUTH_FAILED;
         return weir__fail(&r->why, WEIR_EDENIED,
                           "InvalidToken: Tokens of type '%.*s' are not accepted here; use a "
@@ -68,8 +72,8 @@ static int answer(const struct weir__request *request, struct weir__refusal *r)
         r->condition = WEIR__COND_AUTH_FAILED;
         return weir__fail(&r->why, WEIR_EDENIED, "MalformedToken: The body has no token.");
     }
-    return put_token(request->connection, request->body.bytes, weir__request_text(request, "name"),
-                     r);
+    return put_token(request->connection, is_jwt, request->body.bytes,
+                     weir__request_text(request, "name"), r);
 }
 
 int weir__cbs_answer(const struct weir__request *request, struct weir__amqp_writer *body,

@@ -151,7 +151,7 @@ static int check_access(const struct weir__request *request, const char *hub,
     struct weir__bytes wanted = weir__bytes_of(resource, (size_t)len);
 
     if (token.len) {
-        rc = weir__namespace_verify(c->server->ns, token, wanted, now_s, &grant, &r->why);
+        rc = weir__issuer_verify_any(c->server, token, wanted, now_s, &grant, &r->why);
         if (rc == 0) weir__connection_trust(c);
         if (rc != WEIR_EDENIED) return rc;
         r->condition = WEIR__COND_AUTH_FAILED;

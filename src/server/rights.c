@@ -1,6 +1,7 @@
-/* rights.c - rights end: with the time of their token, or with the rule that they rest on.
+/* rights.c - rights end: with the time of their token, or with the rule, or the key of an issuer, that
+ * they rest on.
  *
- *   rule removed, rotated, narrowed > weir__rights_changed > each loop, slice by slice:
+ *   rule removed, rotated, narrowed; an issuer's keys replaced > weir__rights_changed > each loop, slice by slice:
  *       connection > claims, each asked what it is worth now > links that have no right any more
  *
  * Nobody is asked per event: a change walks over all connections once. */
@@ -45,6 +46,7 @@ static unsigned worth_now(const struct weir__claim *claim, void *user)
 {
     struct weir__server *s = user;
 
+    if (claim->basis.ground == WEIR__GROUND_ISSUER) return weir__issuer_rights(s, claim);
     return weir__namespace_rights(s->ns, &claim->basis, &claim->path);
 }
 

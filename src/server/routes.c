@@ -1,9 +1,10 @@
 /* routes.c - which request goes to whom, and who may come in.
  *
  * A route without a right is for everybody: those tell how the server is, or ask later, as AMQP
- * does. All others need a token (SharedAccessSignature) in the field Authorization, signed with a
- * key of a rule that has the right, or Manage. A rule of the namespace counts everywhere, one of a
- * hub for what is the hub's own. */
+ * does. All others need a token in the field Authorization: SharedAccessSignature, signed with a key
+ * of a rule that has the right, or Manage; or Bearer and a token of the issuer (issuer.c), if there
+ * is one, with such a role. A rule of the namespace and a role count everywhere, a rule of a hub for
+ * what is the hub's own. */
 #include <stdio.h>
 #include <strings.h>
 
@@ -118,29 +119,39 @@ static bool deny(struct weir__visit *v, const char *why)
                        *why ? " " : "", name_of(v->route->right));
     weir__report_refused(v->server, "http", v->id, weir__tcp_peer(v->tcp),
                          *why ? why : "Unauthorized access.");
-    v->answer.challenge = true;
+    v->answer.challenge =
+        v->server->issuer.policy ? "SharedAccessSignature, Bearer" : "SharedAccessSignature";
     return false;
+}
+
+/* Bearer's is one of an issuer. */
+static int verify_token(struct weir__visit *v, struct weir__bytes token,
+                        struct weir__access_grant *out, struct weir_error *err)
+{
+    const size_t bearer = sizeof "Bearer " - 1;
+    const char *hub = weir__visit_hub(v);
+    char resource[WEIR__WEB_NAME_MAX + 2];
+    int64_t now_s = v->server->clock.wall_ms(v->server->clock.self) / 1000;
+
+    if (token.len >= bearer && strncasecmp((const char *)token.at, "Bearer ", bearer) == 0)
+        return weir__issuer_verify(v->server, weir__bytes_of(token.at + bearer, token.len - bearer),
+                                   now_s, out, err);
+    snprintf(resource, sizeof resource, "/%s", hub ? hub : "");
+    return weir__namespace_verify(v->server->ns, token, weir__bytes_of(resource, strlen(resource)),
+                                  now_s, out, err);
 }
 
 static bool is_allowed(struct weir__visit *v)
 {
     struct weir__bytes token = weir__http_field(v->request, "authorization");
-    const char *hub = weir__visit_hub(v);
-    char resource[WEIR__WEB_NAME_MAX + 2];
     struct weir__access_grant grant;
     struct weir_error err;
-    int64_t now_s = v->server->clock.wall_ms(v->server->clock.self) / 1000;
 
     v->rights_seen = atomic_load(&v->server->rights); /* before they are looked at */
     if (v->route->scope == OPEN || (v->route->scope == LOCAL && weir__visit_is_local(v)))
         return true;
     if (!token.at) return deny(v, "MissingToken: There is no Authorization.");
-    if (token.len >= 7 && strncasecmp((const char *)token.at, "Bearer ", 7) == 0)
-        return deny(v, "InvalidToken: Tokens of type 'jwt' are not accepted here.");
-    snprintf(resource, sizeof resource, "/%s", hub ? hub : "");
-    if (weir__namespace_verify(v->server->ns, token, weir__bytes_of(resource, strlen(resource)),
-                               now_s, &grant, &err) != 0)
-        return deny(v, err.text);
+    if (verify_token(v, token, &grant, &err) != 0) return deny(v, err.text);
     weir__visit_trust(v);
     return grant.rights & (v->route->right | MANAGE) ? true : deny(v, "Unauthorized access.");
 }

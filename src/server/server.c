@@ -63,6 +63,7 @@ void weir__server_stop(struct weir__server *s)
     weir__loops_free(s->loops);
     weir__worker_free(s->worker);
     weir__report_fini(s);
+    weir__issuer_fini(&s->issuer);
     weir__listener_free(s->amqp);
     weir__listener_free(s->amqps);
     weir__listener_free(s->http);
@@ -183,6 +184,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     weir__cond_init(&s->changed);
     weir__trim_prepare(s);
     weir__report_init(s);
+    weir__issuer_init(&s->issuer, o);
     rc = start_loops(s, o->loops, err);
     if (rc == 0) rc = weir__worker_start(&s->worker, "weir-worker", err);
     if (rc == 0) rc = listen_on(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);

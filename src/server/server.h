@@ -35,6 +35,7 @@
 #define WEIR_SERVER_SERVER_H
 
 #include "base/logging.h"
+#include "hub/jwt.h"
 #include "hub/namespace.h"
 #include "io/tls.h"
 
@@ -67,7 +68,8 @@ struct weir__server_about {
     const char *peer;    /* "127.0.0.1:49152" */
 };
 
-/* Zero means the default. Strings are borrowed for the call, ns and tls for the server's life. */
+/* Zero means the default. Strings are borrowed for the call, ns, tls and issuer for the
+ * server's life. */
 struct weir__server_options {
     struct weir__namespace *ns;
     const char *amqp;  /* "127.0.0.1:5672"; port 0: a free one */
@@ -78,6 +80,10 @@ struct weir__server_options {
      * name of its certificate is the name of a rule of the namespace, and it has that rule's
      * rights. */
     struct weir__tls_context *tls;
+    /* Whose tokens are accepted besides those of access rules, and the keys that they are signed
+     * with: a reference of its own is taken. NULL: nobody's. */
+    const struct weir__jwt_issuer *issuer;
+    struct weir__jwks *issuer_keys;
     unsigned loops;           /* one for each core */
     uint32_t token_ms;        /* WEIR__SERVER_TOKEN_MS */
     uint32_t idle_ms;         /* WEIR__SERVER_IDLE_MS */
@@ -106,6 +112,10 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
 /* Stops accepting, lets what was taken in become durable, tells every client
  * amqp:connection:forced, and waits for them up to WEIR__SERVER_STOP_MS. Frees. NULL is fine. */
 void weir__server_stop(struct weir__server *);
+
+/* From any thread, on a server with an issuer: its tokens must be signed with these keys from here
+ * on, and what rests on a key that is not among them ends soon. Takes a reference of its own. */
+void weir__server_renew_issuer(struct weir__server *, struct weir__jwks *);
 
 /* "127.0.0.1:5672"; NULL when there is none. */
 const char *weir__server_amqp(const struct weir__server *);

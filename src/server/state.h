@@ -210,6 +210,27 @@ void weir__rights_watch(struct weir__server *);
 /* From any thread: every connection is reviewed soon, and HTTP asks again before it answers. */
 void weir__rights_changed(void *server);
 
+/* ---- tokens of an issuer ---- */
+
+struct weir__issuer {
+    const struct weir__jwt_issuer *policy; /* NULL: there is none */
+    struct weir__mutex lock;               /* for the keys */
+    struct weir__jwks *keys;
+};
+
+void weir__issuer_init(struct weir__issuer *, const struct weir__server_options *);
+void weir__issuer_fini(struct weir__issuer *);
+
+/* From any thread. WEIR_EDENIED, also when there is no issuer. */
+int weir__issuer_verify(struct weir__server *, struct weir__bytes token, int64_t now_s,
+                        struct weir__access_grant *out, struct weir_error *);
+/* The same where nothing tells the type of a token: it may be signed with a key of a rule, too. */
+int weir__issuer_verify_any(struct weir__server *, struct weir__bytes token,
+                            struct weir__bytes resource, int64_t now_s,
+                            struct weir__access_grant *out, struct weir_error *);
+/* What a claim that rests on a key of the issuer is worth now: 0 when the key is gone. */
+unsigned weir__issuer_rights(struct weir__server *, const struct weir__claim *);
+
 /* ---- connections ---- */
 
 #define WEIR__CONNECTION_HOST_MAX 256
@@ -323,6 +344,7 @@ struct weir__server {
     struct weir__loops *loops;
     struct weir__server_loop *at; /* one for each loop */
     struct weir__listener *amqp, *amqps, *http, *https;
+    struct weir__issuer issuer;
     struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
     bool events_only;

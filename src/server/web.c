@@ -96,7 +96,7 @@ static size_t list_fields(const struct weir__answer *a, struct weir__http_field 
     size_t n = 0;
 
     if (a->type) n = add_field(f, n, "Content-Type", a->type);
-    if (a->challenge) n = add_field(f, n, "WWW-Authenticate", "SharedAccessSignature");
+    if (a->challenge) n = add_field(f, n, "WWW-Authenticate", a->challenge);
     if (a->retry) n = add_field(f, n, "Retry-After", WEIR__WEB_RETRY_TEXT);
     if (a->allow) n = add_field(f, n, "Allow", list_methods(a->allow, methods, room));
     if (a->status == 426) n = add_field(f, n, "Upgrade", "websocket");

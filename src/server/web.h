@@ -42,10 +42,10 @@ struct weir__answer {
     unsigned status; /* 0: there is none yet */
     const char *type;
     struct weir__buf body;
-    bool incomplete; /* the body has reached its limit, or there was no memory */
-    bool challenge;  /* WWW-Authenticate */
-    bool retry;      /* Retry-After */
-    unsigned allow;  /* Allow: a set of 1 << enum weir__http_method; 0: none */
+    bool incomplete;       /* the body has reached its limit, or there was no memory */
+    const char *challenge; /* WWW-Authenticate; NULL: none */
+    bool retry;            /* Retry-After */
+    unsigned allow;        /* Allow: a set of 1 << enum weir__http_method; 0: none */
     struct weir__websocket_welcome welcome; /* of status 101 */
 };
 
