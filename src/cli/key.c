@@ -11,6 +11,7 @@
 #include "cli/exit.h"
 #include "cli/home.h"
 #include "cli/json.h"
+#include "cli/rights.h"
 #include "hub/name.h"
 #include "hub/right.h"
 
@@ -21,21 +22,6 @@ struct key_options {
     const char *name, *rights;
     bool show_keys, json;
 };
-
-/* "send,listen"; false: something else. */
-static bool parse_rights(const char *text, unsigned *out)
-{
-    *out = 0;
-    for (;;) {
-        size_t len = strcspn(text, ",");
-        const struct weir__right_name *r = weir__right_names;
-        while (r->name && (strlen(r->name) != len || memcmp(r->name, text, len) != 0)) r++;
-        if (!r->name) return false;
-        *out |= r->right;
-        if (!text[len]) return true;
-        text += len + 1;
-    }
-}
 
 static const char *format_rights(unsigned given, char between, char out[RIGHTS_TEXT_BYTES])
 {
@@ -127,7 +113,7 @@ static int add_key(struct weir__home *h, struct key_options *o, struct weir_erro
     const char *name = o->name;
     int rc;
 
-    if (o->rights) parse_rights(o->rights, &rule.rights);
+    if (o->rights) weir__rights_parse(o->rights, &rule.rights);
     if (!name) name = rule.rights & WEIR_MANAGE ? "manage" : format_rights(rule.rights, '-', text);
     rc = weir__name_check(WEIR__NAME_RULE, name, err);
     if (rc != 0) return rc;
@@ -143,7 +129,7 @@ static int run_add(const struct weir__command *self, int argc, char **argv)
     int code;
 
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
-    if (o.rights && !parse_rights(o.rights, &given))
+    if (o.rights && !weir__rights_parse(o.rights, &given))
         return weir__exit_usage(self->name,
                                 "--rights must be of send, listen and manage, with "
                                 "commas between, not '%s'",

@@ -50,6 +50,16 @@ static const struct weir__args_row serve_rows[] = {
     {"tls-key", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, key), "FILE", "its key, PEM"},
     {"tls-client-ca", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, client_ca), "FILE",
      "let clients in whose certificates these authorities signed: PEM; CN names their rule"},
+    {"issuer", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, issuer), "URL",
+     "accept tokens (JWT) of this issuer, too: put-token of type jwt, HTTP's Bearer"},
+    {"jwks", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, jwks), "FILE",
+     "with --issuer: its public keys, a JSON Web Key Set"},
+    {"audience", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, audience), "TEXT",
+     "with --issuer: whom its tokens must be for (default https://eventhubs.azure.net)"},
+    {"role-claim", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, role_claim), "NAME",
+     "with --issuer: the claim that has the roles (default roles)"},
+    {"role", WEIR__ARGS_LIST, offsetof(struct weir__serve_options, roles), "NAME=RIGHTS",
+     "with --issuer: a role that gives send, listen or manage, instead of Azure's three"},
     {"authority", WEIR__ARGS_TEXT, offsetof(struct weir__serve_options, authority), "DIR",
      "the local authority's folder (default ~/.local/share/weir/authority)"},
     {"buffers", WEIR__ARGS_BYTES, offsetof(struct weir__serve_options, buffers), "SIZE",
@@ -267,6 +277,7 @@ static int serve(struct weir__serve *s)
     struct weir_error err;
     int code, rc = read_wanted(s, &err);
 
+    if (rc == 0) rc = weir__serve_open_issuer(s, &err);
     if (rc == 0) rc = weir__stop_start_server(&stop, &err);
     if (rc == 0 && s->o.in_memory) rc = weir__fs_memory_new(&memory, s->o.memory_max.value, &err);
     code = rc == 0 ? serve_data(s, memory, stop) : weir__exit_error(rc, &err, "serve");
@@ -283,8 +294,11 @@ static int run_serve(const struct weir__command *self, int argc, char **argv)
     if (!s) return weir__exit_error(WEIR_ENOMEM, NULL, "serve");
     s->began_ns = weir__mono_ns();
     weir__descriptors_raise(); /* before the logs of many hubs are opened */
-    if (read_options(self, argc, argv, &s->o, &code) && read_log(self, s, &code)) code = serve(s);
+    if (read_options(self, argc, argv, &s->o, &code) && read_log(self, s, &code) &&
+        weir__serve_read_issuer(s, &code))
+        code = serve(s);
     weir__wanted_fini(&s->wanted);
+    weir__serve_free_issuer(s);
     free(s);
     return code;
 }
@@ -303,7 +317,7 @@ const struct weir__command weir__command_serve = {
         "go\n"
         "through the server while it runs. What was acknowledged is on disk. SIGHUP makes it "
         "read\n"
-        "certificates, keys and --config again. Ctrl-C stops it, a second one at once.",
+        "certificates, keys, --jwks and --config again. Ctrl-C stops it, a second one at once.",
     .rows = serve_rows,
     .run = run_serve,
 };

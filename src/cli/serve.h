@@ -4,6 +4,7 @@
  *   serve_log.c     the log on standard error
  *   serve_key.c     the first key, and where the well-known one may be used
  *   serve_ports.c   certificates and ports, and what to do when one is taken
+ *   serve_issuer.c  whose tokens are accepted besides those of access rules
  *   serve_reload.c  SIGHUP: certificates and other files are read again
  *   serve_ready.c   what is said when clients can come: printed, and in the folder */
 #ifndef WEIR_CLI_SERVE_H
@@ -29,12 +30,21 @@ struct weir__serve_options {
     struct weir__args_list hubs, http_names;
     const char *amqp, *amqps, *http, *https; /* all but amqp: NULL when there shall be none */
     const char *certificate, *key, *authority, *client_ca, *config;
+    const char *issuer, *jwks, *audience, *role_claim; /* all NULL without an issuer */
+    struct weir__args_list roles;
     const char *log_format, *log_level;
     struct weir__args_number memory_max;
     struct weir__args_number buffers, stranger_buffers, strangers_per_address, connections_max;
     struct weir__args_number message_timeout;
     bool in_memory, json, trace, events_only, allow_development_key;
     bool amqps_given, http_given; /* not the default: it must be had */
+};
+
+struct weir__serve_issuer {
+    struct weir__jwt_issuer policy;
+    struct weir__jwks *keys; /* NULL: there is no issuer */
+    struct weir__jwt_role roles[WEIR__ARGS_LIST_MAX];
+    char *role_texts[WEIR__ARGS_LIST_MAX]; /* what they are made of */
 };
 
 struct weir__serve {
@@ -44,6 +54,7 @@ struct weir__serve {
     struct weir__serve_log log;
     struct weir__namespace *ns;
     struct weir__tls_context *tls;
+    struct weir__serve_issuer issuer;
     bool own_authority; /* that of the local authority */
     struct weir__server *server;
     struct weir__rule rule;                /* whose key clients are told */
@@ -60,6 +71,14 @@ int weir__serve_open_tls(struct weir__serve *, struct weir_error *);
 
 /* Reads it again, for who connects from now on. On error the old one stays. */
 int weir__serve_renew_tls(struct weir__serve *, struct weir_error *);
+
+/* The options of the issuer, without its file. false: the command is over, with *out_exit. */
+bool weir__serve_read_issuer(struct weir__serve *, int *out_exit);
+/* Reads its keys; again, for every token and every connection from now on. On error the old ones
+ * stay. */
+int weir__serve_open_issuer(struct weir__serve *, struct weir_error *);
+int weir__serve_renew_issuer(struct weir__serve *, struct weir_error *);
+void weir__serve_free_issuer(struct weir__serve *);
 
 /* After SIGHUP: reads again what lies in files, and says what came of it. */
 void weir__serve_reload(struct weir__serve *);

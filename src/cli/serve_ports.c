@@ -97,6 +97,8 @@ int weir__serve_listen(struct weir__serve *s, struct weir_error *err)
             .http = s->o.http,
             .https = s->o.https,
             .tls = s->tls,
+            .issuer = s->issuer.keys ? &s->issuer.policy : NULL,
+            .issuer_keys = s->issuer.keys,
             .trace = s->o.trace,
             .events_only = s->o.events_only,
             .http_names = s->o.http_names.at,

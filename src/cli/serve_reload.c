@@ -1,6 +1,7 @@
 /* serve_reload.c - SIGHUP: what lies in files is read again, and nobody is disconnected.
  *
  *   --tls-certificate, --tls-key, --tls-client-ca, or the local authority's   for new connections
+ *   --jwks                                                                for every connection
  *   --config                                                                hubs and groups that are new
  *
  * Each stands for itself: what is bad stays as it was, and a line of the log says why. */
@@ -32,6 +33,11 @@ static bool has_tls(const struct weir__serve *s)
     return s->tls != NULL;
 }
 
+static bool has_issuer(const struct weir__serve *s)
+{
+    return s->issuer.keys != NULL;
+}
+
 static bool has_config(const struct weir__serve *s)
 {
     return s->o.config != NULL;
@@ -43,6 +49,7 @@ static const struct {
     int (*read)(struct weir__serve *, struct weir_error *);
 } files[] = {
     {"the certificate", has_tls, weir__serve_renew_tls},
+    {"the issuer's key set", has_issuer, weir__serve_renew_issuer},
     {"the configuration", has_config, read_config},
 };
 
