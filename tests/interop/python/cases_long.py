@@ -79,6 +79,7 @@ class Copy:
     def __init__(self, kind, name):
         self.kind, self.name = kind, name
         self.seen = []
+        self.last = {}  # when something came of a partition
 
     async def start(self):
         here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "processor.py")
@@ -89,6 +90,10 @@ class Copy:
         async for line in self.child.stdout:
             partition, body = line.split()
             self.seen.append((partition.decode(), int(body)))
+            self.last[partition.decode()] = time.monotonic()
+
+    def ages(self):
+        return self.name + "".join(" %s: %.0f s" % (p, time.monotonic() - at) for p, at in sorted(self.last.items()))
 
     async def end(self):
         if self.child.returncode is None:
@@ -126,7 +131,8 @@ async def processor(stand):
             seen = lambda: {body for copy in copies for _, body in copy.seen}
             missing = lambda: sorted(set(range(2 * HALF)) - seen())
             check(await until(lambda: not missing(), 120 - clock.seconds), len(missing()), "events were not processed, of partitions",
-                  collections.Counter(n // 50 % 4 for n in missing()), "the first of them", missing()[:1])
+                  dict(collections.Counter(n // 50 % 4 for n in missing())), "the first is", missing()[:1],
+                  "and the last came ago:", ", ".join(copy.ages() for copy in copies))
             twice = sum(len(copy.seen) for copy in copies) - len(seen())
             return "%d events, one process killed, %d given twice" % (2 * HALF, twice)
         finally:

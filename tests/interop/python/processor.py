@@ -1,13 +1,14 @@
 """processor.py sync|aio - one process of the client's processor, its checkpoints in Azurite.
 
-It prints partition and body of each event, and checkpoints every 50th.
+It prints partition and body of each event, and checkpoints every batch. It takes batches, for the
+synchronous client goes round its partitions with one call each, and waits 0.2 s at each that has nothing.
 """
 import asyncio
 import os
 import sys
 
 CONTAINER = "checkpoints"
-EVERY = 50
+BATCH = 50
 BALANCE_S = 2  # the client's own 30 s and 180 s are too long for a test
 EXPIRE_S = 12
 STRING, BLOB = os.environ["STAND_STRING"], os.environ["STAND_BLOB"]
@@ -15,9 +16,10 @@ OPTIONS = {"eventhub_name": "processor", "load_balancing_interval": BALANCE_S,
            "partition_ownership_expiration_interval": EXPIRE_S}
 
 
-def say(context, event):
-    print(context.partition_id, event.body_as_str(), flush=True)
-    return event.sequence_number % EVERY == EVERY - 1
+def say(context, events):
+    for event in events:
+        print(context.partition_id, event.body_as_str(), flush=True)
+    return events
 
 
 def make_container():
@@ -33,24 +35,24 @@ def run_sync():
     from azure.eventhub import EventHubConsumerClient
     from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
 
-    def take(context, event):
-        if say(context, event):
-            context.update_checkpoint(event)
+    def take(context, events):
+        if say(context, events):
+            context.update_checkpoint(events[-1])
     store = BlobCheckpointStore.from_connection_string(BLOB, CONTAINER)
     client = EventHubConsumerClient.from_connection_string(STRING, "cg1", checkpoint_store=store, **OPTIONS)
-    client.receive(on_event=take, starting_position="-1")
+    client.receive_batch(on_event_batch=take, max_batch_size=BATCH, starting_position="-1")
 
 
 async def run_aio():
     from azure.eventhub.aio import EventHubConsumerClient
     from azure.eventhub.extensions.checkpointstoreblobaio import BlobCheckpointStore
 
-    async def take(context, event):
-        if say(context, event):
-            await context.update_checkpoint(event)
+    async def take(context, events):
+        if say(context, events):
+            await context.update_checkpoint(events[-1])
     store = BlobCheckpointStore.from_connection_string(BLOB, CONTAINER)
     client = EventHubConsumerClient.from_connection_string(STRING, "cg1", checkpoint_store=store, **OPTIONS)
-    await client.receive(on_event=take, starting_position="-1")
+    await client.receive_batch(on_event_batch=take, max_batch_size=BATCH, starting_position="-1")
 
 
 if __name__ == "__main__":
