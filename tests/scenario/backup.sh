@@ -33,26 +33,26 @@ stop
 # ---- what is refused ----
 expect 3 "$WEIR" backup nowhere b
 expect 1 "$WEIR" backup out b
-expect 1 "$WEIR" backup data nowhere/b
+expect 2 "$WEIR" backup data nowhere/b
 said 'the folder around it is missing' err
-expect 1 "$WEIR" restore backup nowhere/r
+expect 2 "$WEIR" restore backup nowhere/r
 said 'the folder around it is missing' err
-expect 1 "$WEIR" backup backup b
+expect 2 "$WEIR" backup backup b
 said 'this is a backup' err
 silent 'choose' err
 expect 2 "$WEIR" backup data data/backup
 expect 2 "$WEIR" backup data
 [ ! -e data/backup ] && [ ! -e b ] || fail 'something was made'
 mkdir full && echo x >full/letter
-expect 1 "$WEIR" backup data full
+expect 2 "$WEIR" backup data full
 said 'not empty and not a backup' err
-expect 1 "$WEIR" backup data restored
+expect 2 "$WEIR" backup data restored
 said 'is a data folder, not a backup' err
 expect 1 "$WEIR" restore backup restored
 said 'not empty' err
 expect 3 "$WEIR" restore data r
 said 'not a backup' err
-expect 1 "$WEIR" tail homes --data backup --from earliest --until-end
+expect 2 "$WEIR" tail homes --data backup --from earliest --until-end
 said 'weir restore' err
 expect 0 "$WEIR" backup data backup --json
 said '"bytes_copied":0,.*"damaged":0,"left_out":0'
@@ -90,7 +90,7 @@ expect 1 "$WEIR" backup lapse lapse-backup
 said 'a copy of the catalogue in lapse is bad' err
 expect 0 "$WEIR" hub list --data lapse # takes the old one for good: the second is an orphan now
 said '(orphan)'
-expect 1 "$WEIR" backup lapse lapse-backup
+expect 2 "$WEIR" backup lapse lapse-backup
 said 'is an orphan in lapse and a hub of the backup' err
 expect 0 "$WEIR" backup --check lapse-backup
 said 'good: 2 hubs with 20 events'

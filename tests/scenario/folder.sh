@@ -67,7 +67,7 @@ expect 0 "$WEIR" hub update --data old found --retention-age 12h
 expect 0 "$WEIR" hub update --data old found --retention-bytes 1M
 expect 0 "$WEIR" hub show --data old found
 said '^retention  *12h, 1M$'
-expect 1 "$WEIR" hub update --data old found --partitions 2
+expect 2 "$WEIR" hub update --data old found --partitions 2
 said 'can only become more' err
 expect 0 "$WEIR" hub show --data old found --json
 cp out shown
@@ -98,7 +98,7 @@ expect 0 "$WEIR" hub show --data old again --json
 python3 -m json.tool out >/dev/null || fail "this is not JSON"
 said '"retain_ms":86400000,"retain_bytes":0'
 said '"stored_bytes":'
-expect 1 "$WEIR" hub update --data old again --partitions 1
+expect 2 "$WEIR" hub update --data old again --partitions 1
 said 'can only become more' err
 expect 3 "$WEIR" hub update --data old none --retention-age 1d
 expect 0 "$WEIR" tail --data old again --until-end

@@ -17,7 +17,7 @@ cmp out first || fail "another authority"
 expect 0 "$WEIR" trust --authority "$TMPDIR/another"
 cmp -s out first && fail "the same authority"
 (unset XDG_DATA_HOME && HOME=$TMPDIR/home expect 0 "$WEIR" trust && said "$TMPDIR/home/.local/share/weir/authority/ca.pem")
-(unset XDG_DATA_HOME HOME && expect 1 "$WEIR" trust && said 'there is no HOME' err)
+(unset XDG_DATA_HOME HOME && expect 2 "$WEIR" trust && said 'there is no HOME' err)
 
 if [ "$(id -u)" != 0 ]; then
     expect 1 "$WEIR" trust --system
