@@ -8,15 +8,36 @@
 
 /* ---- certificates ---- */
 
+/* "127.0.0.78:5671" without its port; "" when there is nothing like that. */
+static const char *host_of(const char *listens, char out[64])
+{
+    size_t len = listens ? strcspn(listens, ":") : 0;
+
+    snprintf(out, 64, "%.*s", len < 64 ? (int)len : 0, listens ? listens : "");
+    return out;
+}
+
+/* With the addresses at which TLS is spoken. */
+static int ensure_authority(const struct weir__serve *s, const char *dir,
+                            struct weir__authority *out, struct weir_error *err)
+{
+    struct weir__clock clock = weir__clock_system();
+    int64_t now_ms = clock.wall_ms(clock.self);
+    char host[64];
+    int rc = weir__authority_ensure_for(out, dir, host_of(s->o.amqps, host), now_ms, err);
+
+    return rc == 0 ? weir__authority_ensure_for(out, dir, host_of(s->o.https, host), now_ms, err)
+                   : rc;
+}
+
 /* The machine's own, which 'weir trust' makes known to clients. Without --amqps it is a courtesy:
  * what goes wrong with it does not keep the server from starting. */
 static int use_authority(struct weir__serve *s, struct weir__authority *out, struct weir_error *err)
 {
-    struct weir__clock clock = weir__clock_system();
     char dir[WEIR__AUTHORITY_PATH_MAX];
     int rc = weir__trust_folder(s->o.authority, dir, err);
 
-    if (rc == 0) rc = weir__authority_ensure(out, dir, clock.wall_ms(clock.self), err);
+    if (rc == 0) rc = ensure_authority(s, dir, out, err);
     s->own_authority = rc == 0;
     if (rc == 0 || s->o.amqps_given || s->o.https) return rc;
     weir__warn(&s->warnings, "no TLS: %.400s", err->text);
@@ -51,15 +72,13 @@ int weir__serve_open_tls(struct weir__serve *s, struct weir_error *err)
 
 int weir__serve_renew_tls(struct weir__serve *s, struct weir_error *err)
 {
-    struct weir__clock clock = weir__clock_system();
     char dir[WEIR__AUTHORITY_PATH_MAX];
     struct weir__tls_options options;
     struct weir__authority authority;
     int rc = 0;
 
     if (!s->o.certificate) rc = weir__trust_folder(s->o.authority, dir, err);
-    if (rc == 0 && !s->o.certificate)
-        rc = weir__authority_ensure(&authority, dir, clock.wall_ms(clock.self), err);
+    if (rc == 0 && !s->o.certificate) rc = ensure_authority(s, dir, &authority, err);
     if (rc != 0) return rc;
     options = tls_options(s, &authority);
     return weir__tls_context_renew(s->tls, &options, err);

@@ -8,6 +8,7 @@
  * gone on with: a key without a certificate gets one. */
 #include "io/authority.h"
 
+#include <arpa/inet.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,23 +165,26 @@ static bool is_fresh(const X509 *cert, int64_t now_ms)
 }
 
 /* Its days are counted from its beginning, a day ago; and it never outlives the authority. */
-static int make_server(const struct weir__vault *v, struct parts *p, int64_t now_ms,
-                       struct weir_error *err)
+static int make_server(const struct weir__vault *v, struct parts *p, const char *address,
+                       int64_t now_ms, struct weir_error *err)
 {
     int64_t until_ms = now_ms + (WEIR__AUTHORITY_SERVER_DAYS - 1) * DAY_MS;
+    X509 *before = p->server;
     int rc;
 
-    if (p->server && is_fresh(p->server, now_ms)) return 0;
+    if (before && is_fresh(before, now_ms) &&
+        (!address || weir__certificate_has_address(before, address)))
+        return 0;
     if (!p->ca_key)
         return weir__fail(err, WEIR_ECORRUPT, "%s: %s is missing, so %s cannot be made", v->path,
                           CA_KEY, SERVER_PEM);
     if (until_ms > weir__certificate_until_ms(p->ca)) until_ms = weir__certificate_until_ms(p->ca);
-    X509_free(p->server);
     p->server = NULL;
     rc = make_key(v, SERVER_KEY, &p->server_key, err);
     if (rc == 0)
-        rc = weir__certificate_make_server(&p->server, p->server_key, p->ca, p->ca_key, now_ms,
-                                           until_ms, err);
+        rc = weir__certificate_make_server(&p->server, p->server_key, p->ca, p->ca_key, address,
+                                           before, now_ms, until_ms, err);
+    X509_free(before);
     return rc == 0 ? save_certificate(v, SERVER_PEM, p->server, err) : rc;
 }
 
@@ -203,8 +207,22 @@ static int tell(struct weir__authority *out, const char *dir, const struct parts
     return 0;
 }
 
+/* Others the authority may not vouch for. */
+static bool is_loopback(const char *address)
+{
+    struct in_addr in;
+
+    return inet_pton(AF_INET, address, &in) == 1 && ntohl(in.s_addr) >> 24 == 127;
+}
+
 int weir__authority_ensure(struct weir__authority *out, const char *dir, int64_t now_ms,
                            struct weir_error *err)
+{
+    return weir__authority_ensure_for(out, dir, NULL, now_ms, err);
+}
+
+int weir__authority_ensure_for(struct weir__authority *out, const char *dir, const char *address,
+                               int64_t now_ms, struct weir_error *err)
 {
     struct weir__vault v;
     struct parts p = {0};
@@ -214,7 +232,8 @@ int weir__authority_ensure(struct weir__authority *out, const char *dir, int64_t
     if (rc == 0) rc = check_authority(&v, &p, now_ms, err);
     if (rc == 0) rc = make_authority(&v, &p, now_ms, err);
     if (rc == 0) rc = check_server(&v, &p, err);
-    if (rc == 0) rc = make_server(&v, &p, now_ms, err);
+    if (address && !is_loopback(address)) address = NULL;
+    if (rc == 0) rc = make_server(&v, &p, address, now_ms, err);
     if (rc == 0) rc = tell(out, dir, &p, err);
     free_parts(&p);
     weir__vault_close(&v);

@@ -36,6 +36,10 @@ struct weir__authority {
  * a file is not what it should be. WEIR_EDENIED: others can read a key, or write to the folder. */
 int weir__authority_ensure(struct weir__authority *out, const char *dir, int64_t now_ms,
                            struct weir_error *);
+/* The same for a server at `address`, which the server's certificate names as well if it is one of
+ * 127.0.0.0/8. It is made anew for that, and keeps the addresses it had. NULL: as above. */
+int weir__authority_ensure_for(struct weir__authority *out, const char *dir, const char *address,
+                               int64_t now_ms, struct weir_error *);
 
 /* What is there; makes and changes nothing. WEIR_ENOTFOUND: nobody has made it. A server
  * certificate that has run out is not an error: see certificate_until_ms. */

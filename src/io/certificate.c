@@ -13,6 +13,8 @@
 #define SERIAL_BYTES 16
 #define BEFORE_MS (24LL * 3600 * 1000)
 #define VERSION_3 2
+#define NAMES_BYTES 512  /* of a server: then no more are added */
+#define ADDRESS_BYTES 24 /* ",IP:127.255.255.255" */
 
 struct extension {
     int nid;
@@ -33,7 +35,6 @@ static const struct extension server_extensions[] = {
     {NID_basic_constraints, "critical,CA:FALSE"},
     {NID_key_usage, "critical,digitalSignature"},
     {NID_ext_key_usage, "serverAuth"},
-    {NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1"},
     {NID_subject_key_identifier, "hash"},
     {NID_authority_key_identifier, "keyid:always"},
     {0},
@@ -189,11 +190,46 @@ int weir__certificate_make_authority(X509 **out, EVP_PKEY *key, int64_t now_ms, 
     return ok ? 0 : weir__ssl_fail(err, WEIR_EIO, "making an authority");
 }
 
+bool weir__certificate_has_address(X509 *cert, const char *address)
+{
+    return X509_check_ip_asc(cert, address, 0) == 1;
+}
+
+/* Adds those of 127.0.0.0/8 that a certificate names besides 127.0.0.1, up to NAMES_BYTES in all. */
+static void add_addresses(char names[NAMES_BYTES], X509 *from)
+{
+    GENERAL_NAMES *all = from ? X509_get_ext_d2i(from, NID_subject_alt_name, NULL, NULL) : NULL;
+
+    for (int i = 0; i < sk_GENERAL_NAME_num(all); i++) {
+        const GENERAL_NAME *one = sk_GENERAL_NAME_value(all, i);
+        const uint8_t *ip = one->type == GEN_IPADD ? ASN1_STRING_get0_data(one->d.ip) : NULL;
+        size_t len = strlen(names);
+        if (!ip || ASN1_STRING_length(one->d.ip) != 4 || NAMES_BYTES - len < ADDRESS_BYTES)
+            continue;
+        if (ip[1] || ip[2] || ip[3] != 1)
+            snprintf(names + len, NAMES_BYTES - len, ",IP:%u.%u.%u.%u", ip[0], ip[1], ip[2], ip[3]);
+    }
+    GENERAL_NAMES_free(all);
+}
+
+static bool name_server(X509 *cert, X509 *ca, const char *address, X509 *before)
+{
+    char names[NAMES_BYTES] = "DNS:localhost,IP:127.0.0.1,IP:::1";
+    const struct extension alternatives[] = {{NID_subject_alt_name, names}, {0}};
+
+    if (address && !(before && weir__certificate_has_address(before, address)))
+        snprintf(names + strlen(names), sizeof names - strlen(names), ",IP:%.15s", address);
+    add_addresses(names, before);
+    return set_subject(cert, "localhost") && extend(cert, ca, alternatives);
+}
+
 int weir__certificate_make_server(X509 **out, EVP_PKEY *key, X509 *ca, EVP_PKEY *ca_key,
-                                  int64_t now_ms, int64_t until_ms, struct weir_error *err)
+                                  const char *address, X509 *before, int64_t now_ms,
+                                  int64_t until_ms, struct weir_error *err)
 {
     X509 *cert = begin(key, now_ms, until_ms);
-    bool ok = cert && set_subject(cert, "localhost") && finish(cert, ca, ca_key, server_extensions);
+    bool ok = cert && name_server(cert, ca, address, before) &&
+              finish(cert, ca, ca_key, server_extensions);
 
     if (!ok) X509_free(cert);
     *out = ok ? cert : NULL;

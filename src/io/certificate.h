@@ -22,11 +22,14 @@ int weir__certificate_print(BIO **out, X509 *, struct weir_error *);
 struct weir__bytes weir__pem_bytes(BIO *);
 
 /* Valid from a day before now_ms, since clocks differ, to until_ms. The authority's name comes from
- * its key; the server is localhost. */
+ * its key; the server is localhost, 127.0.0.1 and ::1, and also, where they are not NULL, `address`,
+ * which is another one of 127.0.0.0/8, and those that `before` names. */
 int weir__certificate_make_authority(X509 **out, EVP_PKEY *, int64_t now_ms, int64_t until_ms,
                                      struct weir_error *);
 int weir__certificate_make_server(X509 **out, EVP_PKEY *, X509 *ca, EVP_PKEY *ca_key,
-                                  int64_t now_ms, int64_t until_ms, struct weir_error *);
+                                  const char *address, X509 *before, int64_t now_ms,
+                                  int64_t until_ms, struct weir_error *);
+bool weir__certificate_has_address(X509 *, const char *address);
 
 /* WEIR_ECORRUPT: it is no authority, or not one that is held to a few names. */
 int weir__certificate_check_authority(X509 *, struct weir_error *);

@@ -85,6 +85,24 @@ timeout 10 openssl s_client -tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256 \
     -connect "127.0.0.1:$amqps" </dev/null >said 2>&1 || fail "TLS 1.2 does not work"
 said "Cipher is ECDHE-ECDSA-AES128-GCM-SHA256"
 
+# Served at another address of this machine, the certificate names that, too, and keeps it.
+kill -TERM "$server"
+wait "$server" || fail "exit code $? at the end"
+for at in 127.0.0.78 127.0.0.79; do
+    : >out
+    "$WEIR" serve --data data --amqp 127.0.0.1:0 --amqps $at:0 --http off --authority authority \
+        --json >out 2>log &
+    server=$!
+    for _ in $(seq 1200); do [ -s out ] && break; sleep 0.05; done
+    amqps=$(sed 's/.*"amqps":"[^:]*:\([0-9]*\)".*/\1/' out)
+    for name in "ip 127.0.0.78" "ip $at" "ip 127.0.0.1" "hostname localhost"; do
+        # shellcheck disable=SC2086
+        timeout 10 openssl s_client -brief -verify_return_error -CAfile "$ca" -verify_$name \
+            -connect "$at:$amqps" </dev/null >said 2>&1 || fail "$name is not in the certificate"
+    done
+    [ $at = 127.0.0.79 ] || { kill -TERM "$server"; wait "$server" || fail "exit code $?"; }
+done
+
 kill -TERM "$server"
 wait "$server" || fail "exit code $? at the end"
 server=
