@@ -186,10 +186,17 @@ static void put_body(FILE *to, const struct weir_event *e)
 
 void weir__json_event(FILE *to, const struct weir_event *e)
 {
+    fprintf(to, "{\"partition\":\"%" PRIu32 "\"", e->partition);
+    weir__json_members(to, e);
+    fputs("}\n", to);
+}
+
+void weir__json_members(FILE *to, const struct weir_event *e)
+{
     char offset[WEIR_OFFSET_TEXT_BYTES];
 
-    fprintf(to, "{\"partition\":\"%" PRIu32 "\",\"sequence\":%" PRIu64 ",\"offset\":\"%s\"",
-            e->partition, e->sequence, weir_event_offset_text(e, offset));
+    fprintf(to, ",\"sequence\":%" PRIu64 ",\"offset\":\"%s\"", e->sequence,
+            weir_event_offset_text(e, offset));
     fputs(",\"enqueued_time\":", to);
     put_time(to, e->enqueued_time_ms);
     fputs(",\"key\":", to);
@@ -207,5 +214,4 @@ void weir__json_event(FILE *to, const struct weir_event *e)
     }
     putc('}', to);
     if (e->system) put_system(to, e->system);
-    fputs("}\n", to);
 }

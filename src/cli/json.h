@@ -17,6 +17,9 @@
  * become U+FFFD. */
 void weir__json_event(FILE *, const struct weir_event *);
 
+/* Its members behind the partition, each with a comma before it: for who has more to say. */
+void weir__json_members(FILE *, const struct weir_event *);
+
 /* A string with its quotes. */
 void weir__json_text(FILE *, struct weir_bytes);
 

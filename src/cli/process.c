@@ -109,7 +109,8 @@ static void print_events(struct processing *x, struct weir_partition *p, const s
     for (size_t i = 0; i < count; i++) {
         if (x->options->json) {
             begin_line("event", p);
-            printf(",\"sequence\":%" PRIu64 "}\n", e[i].sequence);
+            weir__json_members(stdout, &e[i]);
+            printf("}\n");
         } else if (!x->options->exec) {
             fwrite(e[i].body.at, 1, e[i].body.len, stdout);
             putchar('\n');
@@ -259,6 +260,7 @@ const struct weir__command weir__command_process = {
         "With --json each line is one of\n"
         "  {\"type\":\"open|event|checkpoint|error|close\",\"time\":...,\"partition\":\"3\",\n"
         "   \"owner\":...,\"epoch\":...,\"sequence\":...,\"reason\":...}\n"
+        "and an event has what 'weir tail --json' prints: key, body, properties and so on.\n"
         "A checkpoint is told when it is marked, and stored soon after; see weir checkpoint.\n"
         "Ctrl-C and SIGTERM hand everything over; a second one aborts.",
     .rows = process_rows,

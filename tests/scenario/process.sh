@@ -49,6 +49,8 @@ await shared "3 3 3 3 4" "1 2 3 4 5"
     fail "partitions moved at the start: $(spread_ms) ms"
 seq 1 3000 | "$WEIR" send homes >sent 2>err || fail "send"
 await all_seen 3000
+[ "$(cat copy? | sed -n 's/.*"type":"event".*"key":null,"body":"\([0-9]*\)","properties":{}}$/\1/p' | sort -nu |
+    md5sum)" = "$(seq 1 3000 | md5sum)" ] || fail "events without their bodies"
 expect 0 "$WEIR" group describe homes --store "$store"
 [ "$(grep -c '^member' out)" = 5 ] || fail "not five members"
 silent "unowned"
