@@ -39,7 +39,8 @@ async function connect(options = {}) {
   return connection;
 }
 
-// One request, one reply, on a session of their own.
+// One request, one reply, on a session of their own. It is over before the next one begins: rhea may
+// write that first, and a connection has one link for tokens.
 async function ask(connection, node, message) {
   const session = connection.create_session();
   session.begin();
@@ -47,7 +48,9 @@ async function ask(connection, node, message) {
   await happens(sender, "sendable");
   sender.send({ message_id: "m1", ...message });
   const { message: reply } = await happens(receiver, "message");
+  const ended = happens(session, "session_close");
   session.close();
+  await ended;
   return reply;
 }
 
