@@ -32,7 +32,8 @@ function webSocket() {
 export const connectionString = (key = credentials(stand("STRING"))) => `Endpoint=sb://localhost/;${key}`;
 
 function connect(hub, road = {}, options = {}) {
-  if (road.via === "emulator") throw new Absent("it knows no UseDevelopmentEmulator: ConnectionContextBase.create has transport TLS, port 5671");
+  if (road.via === "emulator")
+    throw new Absent("it knows no UseDevelopmentEmulator: ConnectionContextBase.create has transport TLS, port 5671");
   const more = road.via === "websocket" ? { webSocket: webSocket() } : {};
   return aim(hubs.EventHubClient.createFromConnectionString(connectionString(road.key), hub, { ...options, ...more }), road);
 }

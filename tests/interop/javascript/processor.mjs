@@ -65,4 +65,5 @@ async function describeLeases() {
   }
 }
 
+process.stdin.on("end", () => process.exit()).resume();
 await (process.argv[2] === "js" ? runNew() : runOld());

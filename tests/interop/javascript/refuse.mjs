@@ -20,11 +20,11 @@ const both = (...seen) => ({
 async function unauthorized(client, attempt, road) {
   try {
     return await attempt(client, road, UNAUTHORIZED);
-  } catch (error) {
-    if (!(error instanceof Late) || client.id !== "js") throw error;
+  } catch (reason) {
+    if (!(reason instanceof Late) || client.id !== "js") throw reason;
     const { text } = await attempt(client, { ...road, retryOptions: { maxRetries: 0 } }, UNAUTHORIZED);
-    const { retryable } = load("@azure/core-amqp").translate({ condition: "amqp:unauthorized-access", description: "refused" });
-    check(retryable, "the client does not take it for a passing error, but does not tell");
+    const error = { condition: "amqp:unauthorized-access", description: "refused" };
+    check(load("@azure/core-amqp").translate(error).retryable, "the client does not take it for a passing error, but does not tell");
     throw new OwnFault(`without retries ${text}; by default not in 10 s, since retryableErrors in errors.js of ` +
       "@azure/core-amqp has UnauthorizedError, and a retry waits 30 s");
   }
@@ -52,7 +52,8 @@ async function wrongKey(client) {
 }
 
 async function missingHub(client) {
-  return both(await trySend(client, {}, MISSING, undefined, "nothing"), await tryRead(client, {}, MISSING, { hub: "nothing" }));
+  const hub = "nothing";
+  return both(await trySend(client, {}, MISSING, undefined, hub), await tryRead(client, {}, MISSING, { hub }));
 }
 
 const missingGroup = (client) => tryRead(client, {}, MISSING, { group: "nobody" });
