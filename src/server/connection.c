@@ -11,8 +11,6 @@
 
 #include "server/state.h"
 
-/* Of a stranger, where an issuer's tokens are accepted: the longest of them and its request. */
-#define ISSUER_FRAME_BYTES ((uint32_t)WEIR__JWT_BYTES_MAX + 2048)
 #define LINE_BYTES 1024              /* of a frame in the log */
 #define WORK_PER_LOOK 64             /* small messages, between looks at the clock */
 #define WORK_BYTES 4096              /* of a large one that count as one more */
@@ -427,7 +425,6 @@ static struct weir__connection *make_connection(struct weir__server *server, str
     if (weir__connection_certified(c, &who))
         options.mechanisms |= WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_EXTERNAL);
     if (server->trace) options.trace = trace;
-    if (server->issuer.policy) options.before.frame_bytes = ISSUER_FRAME_BYTES;
     if (weir__amqp_new(&c->engine, &options, NULL) != 0) {
         free(c);
         return NULL;
