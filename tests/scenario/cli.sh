@@ -194,7 +194,7 @@ is "$(wc -l <followed)" 6
 writer=$!
 "$WEIR" send small <pipe >sent &
 send=$!
-until grep -qw "$send" data/lock; do
+until grep -qs weir-stop "/proc/$send/task/"*/comm; do # then a signal ends the input, not the command
     kill -0 $send || fail "send ended by itself"
     sleep 0.02
 done
