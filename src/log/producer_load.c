@@ -54,13 +54,15 @@ static int note_name(const char *name, void *user)
     return 0;
 }
 
-/* Reads the head, when it is good. Only what has nothing to do with the bytes is an error. */
+/* Reads the head, when it is good. Only what has nothing to do with the bytes is an error. What the
+ * disk refuses once is asked for again. */
 static int read_head(struct loading *l, uint8_t *block, struct weir_error *err)
 {
     struct weir__producer_head head;
     size_t got = 0;
     int rc = l->file->ops->read(l->file, block, BLOCK_BYTES, 0, &got, err);
 
+    if (rc == WEIR_EIO) rc = l->file->ops->read(l->file, block, BLOCK_BYTES, 0, &got, err);
     if (rc == WEIR_EIO) l->unread = true;
     if (rc == WEIR_EIO || (rc == 0 && got < BLOCK_BYTES)) return 0;
     if (rc != 0 || !weir__producer_head_decode(l->log, block, &head) ||
@@ -89,8 +91,11 @@ static int open_generation(struct loading *l, uint64_t generation, uint8_t *bloc
     l->head = (struct weir__producer_head){.blocks = 1};
     weir__producer_file_name(generation, l->name);
     if (rc == 0) rc = fs->ops->open(fs, path, flags, &l->file, err);
-    if (rc == WEIR_EIO) return 0; /* as if it were not there */
-    return rc == 0 ? read_head(l, block, err) : rc;
+    if (rc == WEIR_EIO) rc = fs->ops->open(fs, path, flags, &l->file, err); /* once is no answer */
+    if (rc == 0) return read_head(l, block, err);
+    if (rc != WEIR_EIO) return rc;
+    l->unread = true; /* as if it were not there */
+    return 0;
 }
 
 static void end_bad_range(struct loading *l, uint64_t to)
@@ -279,8 +284,8 @@ static void tell_damage(const struct loading *l)
                    l->bad_blocks * WEIR__PRODUCER_RECORDS);
 }
 
-/* What was not chosen goes, and one that was never finished. Removing is tried again at the next
- * opening. */
+/* What was not chosen goes, and one that was never finished; not while the disk refuses to show some
+ * of it, for that may be the better one. Removing is tried again at the next opening. */
 static void keep_chosen(struct loading *l)
 {
     struct weir__producer_file *pf = &l->log->producer_file;
@@ -289,7 +294,7 @@ static void keep_chosen(struct loading *l)
         weir__file_close(l->file);
         l->file = NULL;
     }
-    for (int i = 0; i < l->generation_count; i++)
+    for (int i = 0; !l->unread && i < l->generation_count; i++)
         if (!l->file || l->generations[i] != l->generation)
             weir__producer_file_remove(l->log, l->generations[i], NULL);
     if (l->generation_count) pf->next_generation = l->generations[0];

@@ -139,7 +139,8 @@ static uint64_t survive_everywhere(size_t kind, uint64_t seed, char first[512])
 
 static void every_call_may_fail(void **state)
 {
-    static const uint64_t seeds[] = {3, 4, 11}; /* with rolls and retention among them */
+    static const uint64_t seeds[] = {3, 4, 9,
+                                     11}; /* with rolls, retention and repeats among them */
     char first[512];
 
     (void)state;

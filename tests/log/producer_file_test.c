@@ -290,6 +290,35 @@ static void unreadable_blocks_are_passed_over(void **state)
     b->w.disk = good;
 }
 
+/* A disk that says no once, to any call of an opening, is asked again or is an error: nobody is
+ * forgotten, and the file is there afterwards. */
+static void one_refused_call_forgets_nobody(void **state)
+{
+    struct bench *b = *state;
+    struct simfs_fault once = {.kinds = SIMFS_OPEN | SIMFS_READ, .rc = WEIR_EIO};
+    struct simfs *good;
+    bool struck = true;
+
+    start(b);
+    for (uint64_t id = 1; id <= 10; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    good = b->w.disk;
+    for (once.at = 1; struck; once.at++) {
+        b->w.disk = simfs_clone(good);
+        simfs_fail(b->w.disk, &once);
+        if (workload_open(&b->w, NULL) == 0) assert_int_equal(workload_close(&b->w), 0);
+        struck = simfs_failed(b->w.disk);
+        simfs_fail(b->w.disk, NULL);
+        start(b);
+        for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
+        assert_int_equal(workload_close(&b->w), 0);
+        simfs_free(b->w.disk);
+    }
+    assert_true(once.at > 5);
+    b->w.disk = good;
+}
+
 static void a_missing_file_is_told(void **state)
 {
     struct bench *b = *state;
@@ -525,6 +554,7 @@ int main(void)
         CASE(seven_days_are_remembered),
         CASE(damage_costs_a_block_and_is_told),
         CASE(unreadable_blocks_are_passed_over),
+        CASE(one_refused_call_forgets_nobody),
         CASE(a_missing_file_is_told),
         CASE(an_unfinished_append_is_silent),
         CASE(a_full_disk_only_puts_it_off),
