@@ -9,13 +9,13 @@
  * namespaces there is one. */
 #include "cli/config.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "cli/file_text.h"
 
 struct config {
     const char *path;
@@ -226,25 +226,6 @@ static const struct field top_fields[] = {{"UserConfig", read_user, true},
 
 /* ---- the file ---- */
 
-static int load(const char *path, struct weir__buf *out, struct weir_error *err)
-{
-    FILE *f = fopen(path, "re");
-    uint8_t *to = weir__buf_room(out, WEIR__CONFIG_BYTES_MAX + 1);
-    int rc = 0;
-
-    if (!f)
-        return weir__fail(err, errno == ENOENT ? WEIR_ENOTFOUND : WEIR_EIO, "%s", strerror(errno));
-    if (to) out->len = fread(to, 1, WEIR__CONFIG_BYTES_MAX + 1, f);
-    if (!to)
-        rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
-    else if (ferror(f))
-        rc = weir__fail(err, WEIR_EINVAL, "it cannot be read: %s", strerror(errno));
-    else if (out->len > WEIR__CONFIG_BYTES_MAX)
-        rc = weir__fail(err, WEIR_EINVAL, "it is longer than %u bytes", WEIR__CONFIG_BYTES_MAX);
-    fclose(f);
-    return rc;
-}
-
 int weir__config_read(const char *path, struct weir__wanted *wanted,
                       struct weir__warnings *warnings, struct weir_error *err)
 {
@@ -252,8 +233,7 @@ int weir__config_read(const char *path, struct weir__wanted *wanted,
     struct weir__buf buf;
     int rc;
 
-    weir__buf_init(&buf, WEIR__CONFIG_BYTES_MAX + 1);
-    rc = load(path, &buf, err);
+    rc = weir__file_text(path, WEIR__CONFIG_BYTES_MAX, &buf, err);
     if (rc == 0) {
         weir__json_init(&c.json, weir__buf_bytes(&buf));
         rc = next(&c, err);

@@ -1,11 +1,11 @@
 /* serve_issuer.c - --issuer: whose tokens are accepted, and the file with its keys. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/json_members.h"
 #include "cli/exit.h"
+#include "cli/file_text.h"
 #include "cli/rights.h"
 #include "cli/serve.h"
 
@@ -106,27 +106,12 @@ void weir__serve_free_issuer(struct weir__serve *s)
 
 /* ---- the file ---- */
 
-static int load(const char *path, struct weir__buf *out, struct weir_error *err)
-{
-    uint8_t *to = weir__buf_room(out, WEIR__JWKS_BYTES_MAX + 1);
-    FILE *f = to ? fopen(path, "re") : NULL;
-    int rc = 0;
-
-    if (!to) return weir__fail(err, WEIR_ENOMEM, "out of memory");
-    if (!f) return weir__fail(err, WEIR_EINVAL, "%s", strerror(errno));
-    out->len = fread(to, 1, WEIR__JWKS_BYTES_MAX + 1, f);
-    if (ferror(f)) rc = weir__fail(err, WEIR_EINVAL, "it cannot be read: %s", strerror(errno));
-    fclose(f);
-    return rc;
-}
-
 static int read_keys(const char *path, struct weir__jwks **out, struct weir_error *err)
 {
     struct weir__buf buf;
     int rc;
 
-    weir__buf_init(&buf, WEIR__JWKS_BYTES_MAX + 1);
-    rc = load(path, &buf, err);
+    rc = weir__file_text(path, WEIR__JWKS_BYTES_MAX, &buf, err);
     if (rc == 0) rc = weir__jwks_parse(out, weir__buf_bytes(&buf), err);
     weir__buf_fini(&buf);
     return rc == 0 ? 0 : weir__wrap(err, rc, "%.256s", path);

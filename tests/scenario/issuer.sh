@@ -73,17 +73,17 @@ wrong 2 "--role is NAME=RIGHTS .*, not '=send'" $use --role =send
 wrong 2 '--role-claim cannot be iss, aud, exp or nbf' $use --role-claim aud
 wrong 2 '--role-claim has 1 to 255 characters' $use --role-claim ''
 hint='the JSON that lies at the jwks_uri in its /.well-known/openid-configuration'
-wrong 1 "weir: serve: --jwks missing.json: No such file or directory; .*$hint" \
+wrong 3 "weir: serve: --jwks missing.json: No such file or directory; .*$hint" \
     --issuer "$issuer" --jwks missing.json
-wrong 1 'weir: serve: --jwks \.: it cannot be read: Is a directory; ' --issuer "$issuer" --jwks .
+wrong 2 'weir: serve: --jwks \.: it cannot be read: Is a directory; ' --issuer "$issuer" --jwks .
 echo rubbish >bad.json
-wrong 1 '--jwks bad.json: line 1, column 1: a value should be here; ' --issuer "$issuer" --jwks bad.json
+wrong 2 '--jwks bad.json: line 1, column 1: a value should be here; ' --issuer "$issuer" --jwks bad.json
 head -c 100 keys.json >bad.json
-wrong 1 '--jwks bad.json: line 1, column 101: .*the text ends; ' --issuer "$issuer" --jwks bad.json
+wrong 2 '--jwks bad.json: line 1, column 101: .*the text ends; ' --issuer "$issuer" --jwks bad.json
 echo '{"keys":[]}' >bad.json
-wrong 1 '--jwks bad.json: it has no key for RS256 (RSA) or ES256 (P-256)' --issuer "$issuer" --jwks bad.json
+wrong 2 '--jwks bad.json: it has no key for RS256 (RSA) or ES256 (P-256)' --issuer "$issuer" --jwks bad.json
 cp rsa.key bad.json
-wrong 1 '--jwks bad.json: line 1, column 2: ' --issuer "$issuer" --jwks bad.json
+wrong 2 '--jwks bad.json: line 1, column 2: ' --issuer "$issuer" --jwks bad.json
 expect 0 "$WEIR" serve --help
 said '--issuer URL'
 said '--role NAME=RIGHTS'
