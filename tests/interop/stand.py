@@ -54,10 +54,16 @@ class Server:
         self.child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log)
         alarm = threading.Timer(READY_S, self.child.kill)
         alarm.start()
-        line = self.child.stdout.readline()
-        alarm.cancel()
+        try:
+            line = self.child.stdout.readline()
+        except BaseException:
+            self.child.kill()
+            raise
+        finally:
+            alarm.cancel()
         if not line:
-            sys.exit("stand: weir serve is not ready, see %s" % self.log.name)
+            with open(self.log.name, errors="replace") as log:
+                sys.exit("stand: weir serve is not ready: %s" % log.read()[-1000:].strip())
         self.ready = json.loads(line)
         self.places.update({name: self.ready[name] for name in self.places if self.ready.get(name)})
 
