@@ -146,10 +146,10 @@ said "MalformedToken: The token does not begin with 'SharedAccessSignature '"
 
 # ---- keys are replaced; what is bad changes nothing ----
 hup() { # LINE
-    : >err
+    : >log
     kill -HUP "$server"
     for _ in $(seq 400); do
-        grep -q "$1" err && return
+        grep -q "$1" log && return
         sleep 0.05
     done
     fail "SIGHUP did not log '$1'"
