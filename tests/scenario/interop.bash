@@ -2,7 +2,7 @@
 # source it and call `run_language LANG`. One that could not install a client in time is skipped and
 # says so; package managers keep what they have fetched, so that the next run goes on from there.
 INSTALL_S=90
-CASES_S=150 # a minute is usual
+CASES_S=400 # a minute is usual
 
 run_language() {
     local root code=0 said=$TMPDIR/said
