@@ -145,15 +145,6 @@ ask 401 "$good" POST /eh1/messages -d x # without a scheme it is none that we kn
 said "MalformedToken: The token does not begin with 'SharedAccessSignature '"
 
 # ---- keys are replaced; what is bad changes nothing ----
-hup() { # LINE
-    : >log
-    kill -HUP "$server"
-    for _ in $(seq 400); do
-        grep -q "$1" log && return
-        sleep 0.05
-    done
-    fail "SIGHUP did not log '$1'"
-}
 cp ec.json served.json
 hup "INFO serve: the issuer's key set was read again"
 refused "$invalid" "$good"

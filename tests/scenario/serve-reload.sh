@@ -14,16 +14,6 @@ use() { cp "$1.key" server.key && cp "$1.pem" server.pem; }
 # subject: whose certificate is shown now.
 subject() { openssl s_client -connect "$amqps" </dev/null 2>/dev/null | sed -n 's/^subject=CN = //p'; }
 config() { printf '{"UserConfig":{"NamespaceConfig":[{"Entities":[%s]}]}}' "$1" >c.json; }
-# hup LINE: until it is logged.
-hup() {
-    : >log
-    kill -HUP "$server"
-    for _ in $(seq 400); do
-        grep -q "$1" log && return
-        sleep 0.05
-    done
-    fail "SIGHUP did not log '$1'"
-}
 certificate first
 certificate second
 use first

@@ -30,6 +30,16 @@ stop() {
     server=
     [ "$code" = 0 ] || fail "exit code $code after ${1:-TERM}"
 }
+# hup LINE: SIGHUP, until the server has logged it.
+hup() {
+    : >log
+    kill -HUP "$server"
+    for _ in $(seq 400); do
+        grep -q "$1" log && return
+        sleep 0.05
+    done
+    fail "SIGHUP did not log '$1'"
+}
 # expect CODE COMMAND...
 expect() {
     want=$1
