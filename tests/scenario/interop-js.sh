@@ -22,7 +22,7 @@ export NODE_EXTRA_CA_CERTS=$TMPDIR/certificate.pem
 # What is with TLS anyway, or never, runs once.
 plain=${TESTS:-*.test.mjs}
 secret=$(ls $plain | grep -vE '^(tls|certificate|websocket)\.' || true)
-limits="--test-concurrency=2 --test-timeout=${LIMIT_MS:-600000}"
+limits="--test-concurrency=2 --test-timeout=${LIMIT_MS:-400000}"
 run() { [ -z "$1" ] || "$node" --test $limits $1; }
 
 # Most of the time is waiting, so both go at once.

@@ -26,9 +26,17 @@ function token(resource) {
   return `SharedAccessSignature sr=${sr}&sig=${encodeURIComponent(mac)}&se=${se}&skn=RootManageSharedAccessKey`;
 }
 
+const PATIENCE_MS = 60000;
+
+// The first of these events; what never happens is told by name.
 const happens = (emitter, ...names) =>
-  new Promise((resolve) => {
-    for (const name of names) emitter.once(name, (context) => resolve({ name, ...context }));
+  new Promise((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error(`there was no ${names.join(" or ")}`)), PATIENCE_MS);
+    for (const name of names)
+      emitter.once(name, (context) => {
+        clearTimeout(late);
+        resolve({ name, ...context });
+      });
   });
 
 async function connect(options = {}) {
@@ -149,13 +157,15 @@ test("a message that is none is rejected, and the link stays", async () => {
   connection.close();
 });
 
-test("nothing is open without a token but $cbs", async () => {
+// Requests to $management may bring a token of their own, as those of Azure's Java client do.
+test("without a token only requests are taken, and refused", async () => {
   const connection = await connect();
-  for (const address of ["eh1", "$management", "eh1/$management"]) {
-    const sender = connection.open_sender(address);
-    await happens(sender, "sender_error");
-    assert.equal(sender.error.condition, "amqp:unauthorized-access");
-  }
+  const sender = connection.open_sender("eh1");
+  await happens(sender, "sender_error");
+  assert.equal(sender.error.condition, "amqp:unauthorized-access");
+  const reply = await ask(connection, "$management", { application_properties: {
+    operation: "READ", type: "com.microsoft:eventhub", name: "eh1" }, body: [] });
+  assert.equal(reply.application_properties["status-code"], 401);
   const receiver = connection.open_receiver(place);
   await happens(receiver, "receiver_error");
   assert.match(receiver.error.description, /^Unauthorized access\. 'Listen' claim/);
