@@ -29,6 +29,7 @@ void weir__json_init(struct weir__json *j, struct weir__bytes in)
     j->text_len = 0;
     j->lent = NULL;
     j->lent_max = 0;
+    j->takes_nul = j->is_line = false;
 }
 
 void weir__json_lend(struct weir__json *j, char *room, size_t size)
@@ -53,12 +54,13 @@ void weir__json_place(const struct weir__json *j, unsigned *line, unsigned *colu
 /* What is wrong at the cursor. */
 static int fail_here(struct weir__json *j, const char *what, struct weir_error *err)
 {
+    const char *end = j->at == j->in.len ? ", but the text ends" : "";
     unsigned line, column;
 
     j->began = j->at;
     weir__json_place(j, &line, &column);
-    return weir__fail(err, WEIR_EINVAL, "line %u, column %u: %s%s", line, column, what,
-                      j->at == j->in.len ? ", but the text ends" : "");
+    if (j->is_line) return weir__fail(err, WEIR_EINVAL, "column %u: %s%s", column, what, end);
+    return weir__fail(err, WEIR_EINVAL, "line %u, column %u: %s%s", line, column, what, end);
 }
 
 static int peek(const struct weir__json *j)
@@ -121,7 +123,7 @@ static int read_code(struct weir__json *j, struct weir_error *err)
     int rc = read_unit(j, &code, err);
 
     if (rc != 0) return rc;
-    if (code == 0) return fail_here(j, "a NUL is not allowed in a string", err);
+    if (code == 0 && !j->takes_nul) return fail_here(j, "a NUL is not allowed in a string", err);
     if (code < SURROGATE || code >= SURROGATE_END) return add_code(j, code, err);
     if (code >= SURROGATE_LOW || j->in.len - j->at < 2 || memcmp(j->in.at + j->at, "\\u", 2) != 0)
         return fail_here(j, "half of a surrogate pair", err);

@@ -4,8 +4,8 @@
  * over, as editors leave one. Names that stand twice in an object are the caller's business.
  *
  * Limits, each with a WEIR_EINVAL that says so: objects and arrays in each other, and the bytes of
- * one string or number. A string with a NUL in it is refused: text ends there for whoever reads it
- * as C does. */
+ * one string or number. A string with a NUL in it is refused unless the caller allows it: text ends
+ * there for whoever reads it as C does. */
 #ifndef WEIR_BASE_JSON_H
 #define WEIR_BASE_JSON_H
 
@@ -40,6 +40,8 @@ struct weir__json {
     size_t text_len;
     char *lent; /* NULL: text is used */
     size_t lent_max;
+    bool takes_nul; /* the caller's: strings may have NULs in them; text_len counts */
+    bool is_line;   /* the caller's: the text is one line, so that errors name the column only */
 };
 
 void weir__json_init(struct weir__json *, struct weir__bytes in); /* borrowed */

@@ -130,14 +130,20 @@ static int take_time(struct reading *r, int64_t *out)
     struct weir_bytes text;
     int rc = take_text(r, &text); /* which a NUL follows */
 
-    if (rc == 0 && (!text.at || !weir__when_parse(text.at, out)))
+    if (rc == 0 && (!text.at || strlen(text.at) != text.len || !weir__when_parse(text.at, out)))
         return wrong(r, "it must be a time like 2026-01-31T08:30:00Z");
     return rc;
 }
 
 /* ---- members ---- */
 
-typedef int take_fn(struct reading *, const char *name);
+typedef int take_fn(struct reading *, struct weir_bytes name);
+
+/* Names may have NULs in them, as all text may. */
+static bool is_named(struct weir_bytes name, const char *text)
+{
+    return name.len == strlen(text) && memcmp(name.at, text, name.len) == 0;
+}
 
 /* Every member of an object, which comes next. */
 static int take_members(struct reading *r, take_fn *take)
@@ -148,19 +154,19 @@ static int take_members(struct reading *r, take_fn *take)
     if (rc == 0 && token != WEIR__JSON_OBJECT) return wrong(r, "an object must stand here");
     while (rc == 0 && (rc = next(r, &token)) == 0 && token == WEIR__JSON_NAME) {
         struct weir_bytes name = keep(r);
-        rc = take(r, name.at);
+        rc = take(r, name);
     }
     return rc;
 }
 
-static int take_property(struct reading *r, const char *name)
+static int take_property(struct reading *r, struct weir_bytes name)
 {
     struct weir_event *e = &r->to->event;
     struct weir_property *p = &r->to->properties[e->property_count];
 
     if (e->property_count == WEIR__PARSE_PROPERTIES_MAX) return wrong(r, "more than 64 properties");
     e->property_count++;
-    p->name = weir_text(name);
+    p->name = name;
     return take_value(r, &p->value);
 }
 
@@ -176,7 +182,7 @@ static int take_group_sequence(struct reading *r)
     return rc;
 }
 
-static int take_system(struct reading *r, const char *name)
+static int take_system(struct reading *r, struct weir_bytes name)
 {
     struct weir_system_properties *s = &r->to->system;
     const struct {
@@ -191,13 +197,13 @@ static int take_system(struct reading *r, const char *name)
                  {"reply_to_group_id", &s->reply_to_group_id}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (strcmp(name, texts[i].name) == 0) return take_text(r, texts[i].to);
-    if (strcmp(name, "message_id") == 0) return take_value(r, &s->message_id);
-    if (strcmp(name, "correlation_id") == 0) return take_value(r, &s->correlation_id);
-    if (strcmp(name, "user_id") == 0) return take_base64(r, &s->user_id);
-    if (strcmp(name, "creation_time") == 0) return take_time(r, &s->creation_time_ms);
-    if (strcmp(name, "absolute_expiry_time") == 0) return take_time(r, &s->absolute_expiry_time_ms);
-    if (strcmp(name, "group_sequence") == 0) return take_group_sequence(r);
+        if (is_named(name, texts[i].name)) return take_text(r, texts[i].to);
+    if (is_named(name, "message_id")) return take_value(r, &s->message_id);
+    if (is_named(name, "correlation_id")) return take_value(r, &s->correlation_id);
+    if (is_named(name, "user_id")) return take_base64(r, &s->user_id);
+    if (is_named(name, "creation_time")) return take_time(r, &s->creation_time_ms);
+    if (is_named(name, "absolute_expiry_time")) return take_time(r, &s->absolute_expiry_time_ms);
+    if (is_named(name, "group_sequence")) return take_group_sequence(r);
     return wrong(r, "there is no such system property");
 }
 
@@ -209,20 +215,20 @@ static int pass_over(struct reading *r)
     return rc == 0 ? weir__json_skip(&r->json, token, r->err) : rc;
 }
 
-static int take_member(struct reading *r, const char *name)
+static int take_member(struct reading *r, struct weir_bytes name)
 {
     static const char *const given[] = {"partition", "sequence", "offset", "enqueued_time"};
     struct weir_event *e = &r->to->event;
 
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
-        if (strcmp(name, given[i]) == 0) return pass_over(r);
-    if (strcmp(name, "key") == 0) return take_text(r, &e->partition_key);
-    if (strcmp(name, "body") == 0) return take_text(r, &e->body);
-    if (strcmp(name, "body_base64") == 0) return take_base64(r, &e->body);
-    if (strcmp(name, "properties") == 0) return take_members(r, take_property);
-    if (strcmp(name, "body_type") == 0)
+        if (is_named(name, given[i])) return pass_over(r);
+    if (is_named(name, "key")) return take_text(r, &e->partition_key);
+    if (is_named(name, "body")) return take_text(r, &e->body);
+    if (is_named(name, "body_base64")) return take_base64(r, &e->body);
+    if (is_named(name, "properties")) return take_members(r, take_property);
+    if (is_named(name, "body_type"))
         return wrong(r, "a body of another type than data cannot be published");
-    if (strcmp(name, "system_properties") != 0) return wrong(r, "there is no such member");
+    if (!is_named(name, "system_properties")) return wrong(r, "there is no such member");
     e->system = &r->to->system;
     return take_members(r, take_system);
 }
@@ -248,6 +254,7 @@ int weir__parse_event(struct weir__parsed_event *p, struct weir__bytes line, str
     p->event = (struct weir_event){.properties = p->properties};
     p->system = (struct weir_system_properties){0};
     weir__json_init(&r.json, line);
+    r.json.takes_nul = r.json.is_line = true;
     rc = take_members(&r, take_member);
     if (rc == 0) rc = next(&r, &token); /* the end */
     if (rc == 0 && !p->event.body.at) rc = weir__fail(err, WEIR_EINVAL, "it has no body");

@@ -52,19 +52,24 @@ expect 0 "$WEIR" hub create from --partitions 1
 expect 0 "$WEIR" hub create to --partitions 1
 echo 'plain "quoted" \ ü' | "$WEIR" send from --property a=b --property n= >out 2>err || fail "send"
 printf '\xff\xfe\x00\x01\n' | "$WEIR" send from --key home-7 >out 2>err || fail "send"
+printf 'a\0b\r\n' | "$WEIR" send from >out 2>err || fail "send"
 cat >given <<'J'
 {"body":"","properties":{"i":-7,"u":18446744073709551615,"d":1.5,"t":true,"f":false,"z":null,"s":"é\n"}}
 {"body":"x","system_properties":{"message_id":"m","correlation_id":"c","user_id":"AQID","to":"t","subject":"s","reply_to":"r","content_type":"text/plain","content_encoding":"utf-8","absolute_expiry_time":"2030-01-01T00:00:00.000Z","creation_time":"2026-01-31T08:30:00.125Z","group_id":"g","group_sequence":4294967295,"reply_to_group_id":"rg"}}
 {"body":"key only","key":"k"}
+{"body":"\u0000","key":"k\u0000","properties":{"n\u0000":"v\u0000","n":"v"}}
 J
 expect 0 "$WEIR" send from --json --file given
-said 'acknowledged 3 events'
+said 'acknowledged 4 events'
 tailed from --json
 cp lines first
 grep -qF '"body":"","properties":{"i":-7,"u":18446744073709551615,"d":1.5,"t":true,"f":false,"z":null,"s":"é\n"}' first ||
     fail "other properties: $(cat first)"
+grep -qF '"body":"a\u0000b\r"' first || fail "another body: $(cat first)"
+grep -qF '"key":"k\u0000","body":"\u0000","properties":{"n\u0000":"v\u0000","n":"v"}' first ||
+    fail "no NULs: $(cat first)"
 "$WEIR" send to --json <first >out 2>err || fail "send --json"
-said 'acknowledged 5 events'
+said 'acknowledged 7 events'
 tailed to --json
 bare() { sed 's/.*"key":/"key":/' "$1"; }
 [ "$(bare lines)" = "$(bare first)" ] || fail "not the same: $(diff first lines)"
@@ -78,8 +83,11 @@ bad() {
     expect 2 "$WEIR" send to --json --file given
     said 'acknowledged 1 event'
     said "line 2: .*$2" err
+    ! grep -q 'line 1' err || fail "two lines are named: $(cat err)"
 }
 bad 'text' 'column 1'
+bad '{"body\u0000":"x"}' 'no such member'
+bad '{"body":"x","system_properties":{"creation_time":"2026-01-31T08:30:00Z\u0000"}}' 'must be a time'
 bad '[]' 'an object'
 bad '{}' 'no body'
 bad '{"body":7}' 'it must be text'
