@@ -2,9 +2,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "amqp/codec.h"
 #include "cli/when.h"
+
+#define DOUBLE_BYTES 32
 
 /* Length of the UTF-8 character at `at`, 0 when it is none. */
 static size_t char_length(const char *at, size_t left)
@@ -92,6 +95,15 @@ static void put_time(FILE *to, int64_t time_ms)
     fprintf(to, "\"%s\"", weir__when_text(time_ms, text));
 }
 
+/* With a point, so that it is read back as what it is. JSON has no infinities. */
+static void put_double(FILE *to, double real)
+{
+    char text[DOUBLE_BYTES];
+
+    snprintf(text, sizeof text, isfinite(real) ? "%.17g" : "\"%f\"", real);
+    fprintf(to, "%s%s", text, strpbrk(text, ".e\"") ? "" : ".0");
+}
+
 static void put_value(FILE *to, const struct weir_value *v)
 {
     switch (v->type) {
@@ -99,9 +111,7 @@ static void put_value(FILE *to, const struct weir_value *v)
     case WEIR_BOOL: fputs(v->boolean ? "true" : "false", to); break;
     case WEIR_INT: fprintf(to, "%" PRId64, v->integer); break;
     case WEIR_UINT: fprintf(to, "%" PRIu64, v->natural); break;
-    case WEIR_DOUBLE: /* JSON has no infinities */
-        fprintf(to, isfinite(v->real) ? "%.17g" : "\"%f\"", v->real);
-        break;
+    case WEIR_DOUBLE: put_double(to, v->real); break;
     case WEIR_TIME: put_time(to, v->time_ms); break;
     case WEIR_TEXT: weir__json_text(to, v->bytes); break;
     case WEIR_UUID: put_uuid(to, v->bytes); break;

@@ -54,7 +54,7 @@ echo 'plain "quoted" \ ü' | "$WEIR" send from --property a=b --property n= >out
 printf '\xff\xfe\x00\x01\n' | "$WEIR" send from --key home-7 >out 2>err || fail "send"
 printf 'a\0b\r\n' | "$WEIR" send from >out 2>err || fail "send"
 cat >given <<'J'
-{"body":"","properties":{"i":-7,"u":18446744073709551615,"d":1.5,"t":true,"f":false,"z":null,"s":"é\n"}}
+{"body":"","properties":{"i":-7,"u":18446744073709551615,"d":1.5,"w":-3.0,"t":true,"f":false,"z":null,"s":"é\n"}}
 {"body":"x","system_properties":{"message_id":"m","correlation_id":"c","user_id":"AQID","to":"t","subject":"s","reply_to":"r","content_type":"text/plain","content_encoding":"utf-8","absolute_expiry_time":"2030-01-01T00:00:00.000Z","creation_time":"2026-01-31T08:30:00.125Z","group_id":"g","group_sequence":4294967295,"reply_to_group_id":"rg"}}
 {"body":"key only","key":"k"}
 {"body":"\u0000","key":"k\u0000","properties":{"n\u0000":"v\u0000","n":"v"}}
@@ -63,7 +63,7 @@ expect 0 "$WEIR" send from --json --file given
 said 'acknowledged 4 events'
 tailed from --json
 cp lines first
-grep -qF '"body":"","properties":{"i":-7,"u":18446744073709551615,"d":1.5,"t":true,"f":false,"z":null,"s":"é\n"}' first ||
+grep -qF '"body":"","properties":{"i":-7,"u":18446744073709551615,"d":1.5,"w":-3.0,"t":true,"f":false,"z":null,"s":"é\n"}' first ||
     fail "other properties: $(cat first)"
 grep -qF '"body":"a\u0000b\r"' first || fail "another body: $(cat first)"
 grep -qF '"key":"k\u0000","body":"\u0000","properties":{"n\u0000":"v\u0000","n":"v"}' first ||
