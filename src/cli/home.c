@@ -33,6 +33,18 @@ int weir__home_missing(const char *data)
     return WEIR__EXIT_NOT_FOUND;
 }
 
+int weir__home_unmade(const struct weir_error *err)
+{
+    return weir__exit_advise(err->code, err, "make the folder above it first, or check the path",
+                             "data folder");
+}
+
+/* What a folder that is not there means: nobody may make it, or it cannot be made. */
+static int say_missing(const char *data, bool must_exist, const struct weir_error *err)
+{
+    return must_exist ? weir__home_missing(data) : weir__home_unmade(err);
+}
+
 static int open_folder(struct weir **out, const char *data, bool must_exist, struct weir_error *err)
 {
     struct weir_options options = {.size = sizeof options,
@@ -50,7 +62,7 @@ int weir__home_open(struct weir **out, const char *data, bool must_exist)
     struct weir_error err;
     int rc = open_folder(out, data, must_exist, &err);
 
-    if (rc == WEIR_ENOTFOUND) return weir__home_missing(data);
+    if (rc == WEIR_ENOTFOUND) return say_missing(data, must_exist, &err);
     return rc == 0 ? 0 : weir__exit_error(rc, &err, "data folder");
 }
 
@@ -240,7 +252,7 @@ int weir__home_reach(struct weir__home *h, const struct weir__command *self,
     rc = open_folder(&h->weir, c->data, must_exist, &err);
     if (rc == WEIR_ELOCKED) return reach_holder(h, self, c, want, &err);
     if (rc == WEIR_ENOTFOUND && !c->data_named) return reach_usual(h, self, c, want);
-    if (rc == WEIR_ENOTFOUND) return weir__home_missing(c->data);
+    if (rc == WEIR_ENOTFOUND) return say_missing(c->data, must_exist, &err);
     if (rc != 0) return weir__exit_error(rc, &err, "data folder");
     if (!c->data_named) fprintf(stderr, "weir: using the folder %s\n", c->data);
     return 0;

@@ -46,4 +46,7 @@ int weir__home_close(struct weir *, int code);
 /* Says that there is nothing, and returns the exit code for that. */
 int weir__home_missing(const char *data);
 
+/* The same of a folder that should be made, and has no folder above it. */
+int weir__home_unmade(const struct weir_error *);
+
 #endif

@@ -15,6 +15,7 @@
 #include "cli/connection.h"
 #include "cli/exit.h"
 #include "cli/folder.h"
+#include "cli/home.h"
 #include "cli/stop.h"
 #include "io/descriptors.h"
 #include "io/notify.h"
@@ -220,7 +221,9 @@ static void wait_for_stop(struct weir__serve *s, struct weir__stop *stop)
 
 static int fail(const struct weir__serve *s, int rc, const struct weir_error *err)
 {
-    if (rc != WEIR_ENOSPACE || !s->o.in_memory) return weir__exit_error(rc, err, "serve");
+    const char *advice = rc == WEIR_ENOTFOUND ? "check the path" : NULL;
+
+    if (rc != WEIR_ENOSPACE || !s->o.in_memory) return weir__exit_advise(rc, err, advice, "serve");
     fprintf(stderr, "weir: serve: %s; --memory-max allows more\n", err->text);
     return WEIR__EXIT_FAILURE;
 }
@@ -261,6 +264,7 @@ static int serve_data(struct weir__serve *s, struct weir__fs *memory, struct wei
 
     if (doubt) weir__warn(&s->warnings, "%s", doubt);
     if (rc == 0) rc = weir__namespace_open(&s->ns, dir, &options, &err);
+    if (rc == WEIR_ENOTFOUND) return weir__home_unmade(&err);
     if (rc != 0) return weir__exit_error(rc, &err, "data folder");
     code = serve_namespace(s, stop);
     weir__tls_context_free(s->tls);
@@ -280,7 +284,7 @@ static int serve(struct weir__serve *s)
     if (rc == 0) rc = weir__serve_open_issuer(s, &err);
     if (rc == 0) rc = weir__stop_start_server(&stop, &err);
     if (rc == 0 && s->o.in_memory) rc = weir__fs_memory_new(&memory, s->o.memory_max.value, &err);
-    code = rc == 0 ? serve_data(s, memory, stop) : weir__exit_error(rc, &err, "serve");
+    code = rc == 0 ? serve_data(s, memory, stop) : fail(s, rc, &err);
     weir__fs_memory_free(memory);
     weir__stop_end(stop);
     return code;

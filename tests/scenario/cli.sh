@@ -84,6 +84,10 @@ expect 3 "$WEIR" hub list
 complained 'there are no hubs'
 expect 3 "$WEIR" tail homes
 [ ! -e data ] || fail "a folder was made by looking for it"
+for command in 'hub create homes' serve; do # what cannot be made is not 'made by hub create'
+    expect 3 "$WEIR" $command --data "$TMPDIR/above/data"
+    complained 'make the folder above it first'
+done
 expect 0 "$WEIR" hub create homes --partitions 4 --groups alarm,archive --retention-age 12h \
     --retention-bytes 10G
 said 'created hub homes with 4 partitions'

@@ -76,4 +76,4 @@ wrong "$(entity '{"Name":"a b"}')" 'line 1, column 56: hub name: byte 0x20'
 wrong "$(entity '{"Name":"a","PartitionCount":1,"ConsumerGroups":[{"Name":"-"}]}')" 'line 1, column 105: consumer group'
 wrong "$(head -c 2000000 /dev/zero | tr '\0' ' ')" 'it is longer than'
 expect 3 "$WEIR" serve --data new $free --config missing.json
-said 'missing.json: No such file' err
+said 'missing.json: No such file or directory; check the path' err
