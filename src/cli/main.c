@@ -126,13 +126,14 @@ static int list_commands(FILE *to, const char *word)
 static void print_overview(void)
 {
     list_commands(stdout, "");
-    printf("\nEvery command has --help, and --data DIR for the folder of the hubs (or WEIR_DATA;\n"
-           "default ./weir-data). hub, group, key, send and tail work on a server, too: --connect\n"
-           "CONNSTR or HOST:PORT (or WEIR_CONNECT). When nobody says where, the folder and then "
-           "weir serve on\n"
-           "this machine are tried; a folder that weir serve holds is reached through it.\n\n"
-           "exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable (nobody answers, or\n"
-           "another process holds the folder), 5 timed out\n");
+    printf(
+        "\nEvery command has --help, and --data DIR for the folder of the hubs (or WEIR_DATA;\n"
+        "default ./weir-data). hub, group, key, send, tail, process and checkpoint work on a\n"
+        "server, too: --connect CONNSTR or HOST:PORT (or WEIR_CONNECT). When nobody says where,\n"
+        "the folder and then weir serve on this machine are tried; a folder that weir serve\n"
+        "holds is reached through it.\n\n"
+        "exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unreachable (nobody answers, or\n"
+        "another process holds the folder), 5 timed out\n");
 }
 
 static int run_version(const struct weir__command *self, int argc, char **argv)

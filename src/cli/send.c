@@ -319,7 +319,8 @@ const struct weir__command weir__command_send = {
     .words = "HUB [TEXT]",
     .summary = "publish a text, or the lines of standard input, one event each",
     .more =
-        "Lines may hold any byte but a newline, up to 1 MiB. Without a key and --partition they\n"
+        "Lines may hold any byte but a newline; an event has up to 1 MiB with its key, its\n"
+        "properties and some bytes of its encoding. Without a key and --partition they\n"
         "go to the partitions in turn, up to 100 lines at a time; each such batch is stored as\n"
         "a whole or not at all. Ends with what was acknowledged, which is on disk; when\n"
         "anything was not, the exit code says so. Ctrl-C ends the input.",

@@ -134,7 +134,9 @@ void weir__serve_put_up_sign(struct weir__serve *s)
     struct weir_error err;
 
     if (!s->o.in_memory && put_up(s, &err) != 0)
-        weir__warn(&s->warnings, "commands on the folder will not find this server: %s", err.text);
+        weir__warn(&s->warnings,
+                   "commands on the folder will not find this server, and need --connect: %s",
+                   err.text);
 }
 
 void weir__serve_take_down_sign(const struct weir__serve *s)
