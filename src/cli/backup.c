@@ -148,7 +148,7 @@ static int run_check(const struct options *o, const char *from)
     if (rc != 0) return weir__exit_advise(rc, &err, advice(rc), "backup --check %s", from);
     if (o->json)
         return weir__exit_printed(print_backup(o, &result, (weir__mono_ns() - began) / 1000000));
-    print_contents("good:", &result);
+    print_contents(result.damaged > 0 ? "as it was made:" : "good:", &result);
     return weir__exit_printed(print_damage(&result));
 }
 

@@ -75,6 +75,8 @@ printf '\377' | dd of="$(ls -S hurt/hub-*1/*.seg | head -1)" bs=1 seek=9000 conv
 expect 1 "$WEIR" backup hurt hurt-backup
 said '^1 damaged place in the backup'
 expect 1 "$WEIR" backup --check hurt-backup
+said '^as it was made: '
+silent 'good'
 expect 1 "$WEIR" restore hurt-backup hurt-restored
 said "'weir inspect hurt-restored' shows what is lost"
 
