@@ -53,6 +53,11 @@ static int refuse(struct weir_error *err, const char *what)
     return weir__fail(err, WEIR_EINVAL, "%s is malformed", what);
 }
 
+static int refuse_text(struct weir_error *err, const char *what)
+{
+    return weir__fail(err, WEIR_EINVAL, "%s is not UTF-8", what);
+}
+
 /* ---- system properties ---- */
 
 static bool id_to_amqp(const struct weir_value *v, struct weir__amqp_value *out)
@@ -133,10 +138,11 @@ static int properties_to_amqp(struct weir__encoder *enc, const struct weir_event
     for (uint32_t i = 0; i < e->property_count; i++) {
         const struct weir_property *p = &e->properties[i];
         enc->pairs[i].name = inner(p->name);
-        if (!is_text(p->name)) return refuse(err, "the name of a property");
+        if (!is_text(p->name)) return refuse_text(err, "the name of a property");
         if (!to_amqp(&p->value, &enc->pairs[i].value))
-            return weir__fail(err, WEIR_EINVAL, "property '%.*s' is malformed",
-                              (int)(p->name.len < 64 ? p->name.len : 64), p->name.at);
+            return weir__fail(err, WEIR_EINVAL, "property '%.*s' is %s",
+                              (int)(p->name.len < 64 ? p->name.len : 64), p->name.at,
+                              p->value.type == WEIR_TEXT ? "not UTF-8" : "malformed");
     }
     return 0;
 }
@@ -183,7 +189,7 @@ static int check_key(struct weir_bytes key, struct weir_error *err)
     if (chars > WEIR__ENCODER_KEY_CHARS_MAX)
         return weir__fail(err, WEIR_ETOOBIG, "a partition key of more than %d characters",
                           WEIR__ENCODER_KEY_CHARS_MAX);
-    return is_text(key) ? 0 : refuse(err, "the partition key");
+    return is_text(key) ? 0 : refuse_text(err, "the partition key");
 }
 
 static bool same_key(struct weir_bytes a, struct weir_bytes b)

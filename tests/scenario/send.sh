@@ -29,6 +29,12 @@ expect 3 "$WEIR" send q --file nowhere
 said 'nowhere: No such file or directory' err
 expect 2 "$WEIR" send q text --file file
 
+# ---- bytes that are no text, where text is needed ----
+expect 2 "$WEIR" send q text --key $'\xff'
+said 'the partition key is not UTF-8' err
+expect 2 "$WEIR" send q text --property $'n=\xff'
+said "property 'n' is not UTF-8" err
+
 # ---- a key in each line: each goes where its key belongs, in order ----
 for i in $(seq 50); do echo "home-$((i % 7)): $i"; done >keyed
 expect 0 "$WEIR" send copy --file keyed --key-separator ': '
