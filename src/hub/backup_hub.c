@@ -2,7 +2,10 @@
  *
  * From the newest segment to the oldest, because the oldest expire first. A segment that the backup
  * has already, the same to its last bytes, is not copied. Afterwards the control file says which
- * of them were still kept: only those were surely not written to while they were copied. */
+ * of them were still kept: only those were surely not written to while they were copied.
+ *
+ * A backup is there for the day on which the folder is damaged. So a good copy of a segment is never
+ * given up for a damaged one, nor because the folder has lost the file. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,6 +205,84 @@ static int verify_row(struct weir__backup_job *job, const struct weir__backup_ro
     return rc;
 }
 
+/* ---- what the backup has and the folder has lost ---- */
+
+static bool is_good_copy(const struct weir__backup_job *job,
+                         const struct weir__manifest_segment *has)
+{
+    return has->number != 0 && has->damaged == 0 && has_size(job, has);
+}
+
+static void take_over(const struct weir__backup_job *job, struct weir__manifest_segment *to,
+                      const struct weir__manifest_segment *has)
+{
+    *to = *has;
+    job->result->segments_reused++;
+    job->result->bytes_reused += has->extent.used + has->extent.bytes - has->extent.tail;
+    weir__log_line(&job->options->logger, WEIR__WARN, "backup",
+                   "hub=%s: segment %" PRIu64 " stays as the backup has it, which is good",
+                   job->hub_name, has->number);
+}
+
+/* Whether a copy is the segment in front of another one. */
+static bool joins(const struct weir__manifest_segment *has,
+                  const struct weir__manifest_segment *next)
+{
+    return has->number + 1 == next->number && has->base + has->extent.bytes == next->base &&
+           has->end == next->previous_end;
+}
+
+/* A copy of a segment that the folder does not have, in front of its successor. */
+static int insert(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
+                  const struct weir__manifest_segment *has, bool *out_done, struct weir_error *err)
+{
+    struct weir__manifest_segment *grown;
+    uint32_t at = 0;
+
+    while (at < hub->segment_count && !joins(has, &hub->segments[at])) at++;
+    *out_done = at < hub->segment_count;
+    if (!*out_done) return 0;
+    grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
+    if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    memmove(grown + at + 1, grown + at, (hub->segment_count++ - at) * sizeof *grown);
+    hub->segments = grown;
+    take_over(job, &grown[at], has);
+    return 0;
+}
+
+static struct weir__manifest_segment *find_number(const struct weir__manifest_hub *hub,
+                                                  uint64_t number)
+{
+    for (uint32_t i = 0; i < hub->segment_count; i++)
+        if (hub->segments[i].number == number) return &hub->segments[i];
+    return NULL;
+}
+
+/* From the newest to the oldest, so that each has its successor. *missing: segments that the folder
+ * has lost; those that are found here are not missing any more. */
+static int keep_good(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
+                     uint64_t first, uint64_t *missing, struct weir_error *err)
+{
+    const struct weir__manifest_hub *former = job->former;
+    int rc = 0;
+
+    for (uint32_t i = former ? former->segment_count : 0; rc == 0 && i > 0; i--) {
+        const struct weir__manifest_segment *has = &former->segments[i - 1];
+        struct weir__manifest_segment *seg = find_number(hub, has->number);
+        bool done = false;
+
+        if (has->number < first || (seg && seg->damaged == 0) || (!seg && *missing == 0) ||
+            !is_good_copy(job, has))
+            continue;
+        if (!seg)
+            rc = insert(job, hub, has, &done, err);
+        else if (seg->base == has->base && seg->end == has->end && seg->epoch == has->epoch)
+            take_over(job, seg, has);
+        if (done) --*missing;
+    }
+    return rc;
+}
+
 /* Puts segments of the former backup in front, as long as they join. */
 static int keep_expired(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
                         uint64_t *first, struct weir_error *err)
@@ -213,9 +294,7 @@ static int keep_expired(const struct weir__backup_job *job, struct weir__manifes
         const struct weir__manifest_segment *old = &former->segments[i - 1];
         const struct weir__manifest_segment *next = &hub->segments[0];
 
-        if (old->number == 0 || old->number + 1 != next->number || next->number != *first ||
-            old->base + old->extent.bytes != next->base || old->end != next->previous_end)
-            continue;
+        if (old->number == 0 || next->number != *first || !joins(old, next)) continue;
         grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
         if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
         memmove(grown + 1, grown, hub->segment_count++ * sizeof *grown);
@@ -276,7 +355,7 @@ int weir__backup_hub_begin(struct weir__backup_job *job, const struct weir__back
 }
 
 static int finish_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
-                      const struct weir__backup_row *row, struct weir__manifest_hub *hub,
+                      struct weir__backup_row *row, struct weir__manifest_hub *hub,
                       struct weir_error *err)
 {
     char dir[WEIR__HUB_PATH_BYTES];
@@ -288,6 +367,7 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     if (first < m->control.first_segment) first = m->control.first_segment;
     drop_expired(hub, first);
     rc = verify_row(job, row, hub, err);
+    if (rc == 0) rc = keep_good(job, hub, first, &row->missing, err);
     if (rc == 0 && job->options->keep_expired) rc = keep_expired(job, hub, &first, err);
     if (rc == 0)
         rc = weir__backup_control(m, first, hub->segments[hub->segment_count - 1].name,
@@ -305,12 +385,12 @@ int weir__backup_hub(struct weir__backup_job *job, const struct weir__backup_mom
     struct weir__backup_row row = {0};
     int rc = weir__backup_row_read(&job->log, m, &row, err);
 
-    if (rc == 0) rc = save_row(job, &row, out, err);
-    if (rc == 0) rc = finish_hub(job, m, &row, out, err);
     if (rc == 0 && row.missing > 0)
         weir__log_line(&job->options->logger, WEIR__ERROR, "backup",
                        "damage hub=%s: %" PRIu64 " segments of %s have no readable file",
                        job->hub_name, row.missing, job->log.dir);
+    if (rc == 0) rc = save_row(job, &row, out, err);
+    if (rc == 0) rc = finish_hub(job, m, &row, out, err);
     for (uint32_t i = 0; rc == 0 && i < out->segment_count; i++)
         job->result->damaged += out->segments[i].damaged;
     job->result->damaged += rc == 0 ? row.missing : 0;

@@ -393,6 +393,40 @@ static void damage_is_told(void **state)
     world_fini(&m.world);
 }
 
+/* The folder is damaged, or loses files, after a good backup: the next one tells it and keeps what it
+ * has, and so do those after it. */
+static void good_copies_stay(void **state)
+{
+    static const char *const lost[] = {WORLD_DIR "/hub-0000000000000001/00000001.seg",
+                                       WORLD_DIR "/hub-0000000000000001/00000002.seg"};
+    static struct model m;
+    struct weir__backup_result result;
+    struct standing standing;
+    struct weir__fs *fs;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 120; i++) model_publish(&m, 0, 0, 150);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    for (int round = 0; round < 4; round++) {
+        fs = simfs_fs(m.world.disk);
+        m.world.errors = 0;
+        if (round == 0) simfs_flip(m.world.disk, lost[0], (uint64_t)8 * 20000);
+        if (round == 2)
+            for (int i = 0; i < 2; i++) assert_int_equal(fs->ops->remove(fs, lost[i], NULL), 0);
+        model_publish(&m, 0, 1, 3);
+        assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+        assert_int_equal(m.world.errors, 1);
+        assert_int_equal(result.damaged, 0);
+    }
+    assert_int_equal(model_restore(&m, m.world.disk, "r", &result), 0);
+    model_check_folder(&m, m.world.disk, "r", &standing);
+    assert_int_equal(standing.begin[0][0], 0);
+    assert_int_equal(standing.next[0][0], 120 * 150);
+    assert_int_equal(standing.next[0][1], 4 * 3);
+    world_fini(&m.world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +435,7 @@ int main(void)
         cmocka_unit_test(expired_go_or_stay), cmocka_unit_test(lines_that_part),
         cmocka_unit_test(refusals),           cmocka_unit_test(hub_without_control),
         cmocka_unit_test(damage_is_told),     cmocka_unit_test(other_files),
+        cmocka_unit_test(good_copies_stay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
