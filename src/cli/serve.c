@@ -66,7 +66,7 @@ static const struct weir__args_row serve_rows[] = {
     {"buffers", WEIR__ARGS_BYTES, offsetof(struct weir__serve_options, buffers), "SIZE",
      "memory for what clients send and are sent, before they are refused (256M)"},
     {"stranger-buffers", WEIR__ARGS_BYTES, offsetof(struct weir__serve_options, stranger_buffers),
-     "SIZE", "of that, for those without a good token (32M)"},
+     "SIZE", "of that, for those without a good token (32M, or a quarter if that is less)"},
     {"strangers-per-address", WEIR__ARGS_NUMBER,
      offsetof(struct weir__serve_options, strangers_per_address), "N",
      "connections of one address without a good token (1024)"},

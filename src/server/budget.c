@@ -19,11 +19,17 @@ static size_t bytes_or(size_t given, size_t otherwise)
     return given ? given : otherwise;
 }
 
+/* Those with a token have the most of a small budget, too. */
+static size_t share_of(size_t bytes)
+{
+    return bytes / 4 < WEIR__BUDGET_STRANGER_BYTES ? bytes / 4 : WEIR__BUDGET_STRANGER_BYTES;
+}
+
 void weir__budget_init(struct weir__budget *b, const struct weir__budget_limits *l)
 {
     memset(b, 0, sizeof *b);
     b->limits.bytes = bytes_or(l->bytes, WEIR__BUDGET_BYTES);
-    b->limits.stranger_bytes = bytes_or(l->stranger_bytes, WEIR__BUDGET_STRANGER_BYTES);
+    b->limits.stranger_bytes = bytes_or(l->stranger_bytes, share_of(b->limits.bytes));
     b->limits.per_address = l->per_address ? l->per_address : WEIR__BUDGET_PER_ADDRESS;
     weir__mutex_init(&b->lock);
 }
@@ -116,6 +122,8 @@ static void unlink_stranger(struct weir__budget *b, struct weir__newcomer *s)
 static void evict(struct weir__budget *b, struct weir__newcomer *s)
 {
     unlink_stranger(b, s);
+    s->leaving = atomic_load(&s->account->bytes);
+    atomic_fetch_add(&b->leaving, s->leaving);
     atomic_fetch_add(&b->evicted, 1);
     weir__loop_post(s->loop, &s->evict);
 }
@@ -133,6 +141,24 @@ bool weir__budget_make_room(struct weir__budget *b)
     return any;
 }
 
+static bool is_over(const struct weir__budget *b)
+{
+    return atomic_load(&b->strangers) > b->limits.stranger_bytes + atomic_load(&b->leaving);
+}
+
+/* The oldest go until the others are within their share; false: there are no others. Each goes once,
+ * so that is no more work than letting them in was. */
+static bool keep_share(struct weir__budget *b)
+{
+    bool over = is_over(b);
+
+    if (!over) return true;
+    weir__mutex_lock(&b->lock);
+    while ((over = is_over(b)) && b->oldest) evict(b, b->oldest);
+    weir__mutex_unlock(&b->lock);
+    return !over;
+}
+
 unsigned weir__budget_strangers(struct weir__budget *b)
 {
     unsigned count;
@@ -143,14 +169,18 @@ unsigned weir__budget_strangers(struct weir__budget *b)
     return count;
 }
 
-bool weir__newcomer_enter(struct weir__newcomer *s, struct weir__budget *b, struct weir__loop *loop,
-                          const char *peer, void (*fn)(void *arg), void *arg)
+bool weir__newcomer_enter(struct weir__newcomer *s, const struct weir__account *account,
+                          struct weir__loop *loop, const char *peer, void (*fn)(void *arg),
+                          void *arg)
 {
+    struct weir__budget *b = account->budget;
     struct weir__origin *o;
     char name[NAME_BYTES];
 
     name_origin(peer, name);
     s->loop = loop;
+    s->account = account;
+    s->leaving = 0;
     weir__post_init(&s->evict, fn, arg);
     weir__mutex_lock(&b->lock);
     o = find_origin(b, name);
@@ -167,6 +197,8 @@ void weir__newcomer_leave(struct weir__newcomer *s, struct weir__budget *b)
     if (!s->loop) return;
     weir__mutex_lock(&b->lock);
     if (s->origin) unlink_stranger(b, s);
+    atomic_fetch_sub(&b->leaving, s->leaving);
+    s->leaving = 0;
     weir__mutex_unlock(&b->lock);
     weir__loop_unpost(s->loop, &s->evict);
     s->loop = NULL;
@@ -184,15 +216,16 @@ static void note_peak(struct weir__budget *b, size_t used)
 static void move_by(struct weir__account *a, size_t bytes)
 {
     struct weir__budget *b = a->budget;
+    size_t before = atomic_load(&a->bytes);
 
-    if (bytes > a->bytes) {
-        note_peak(b, atomic_fetch_add(&b->used, bytes - a->bytes) + (bytes - a->bytes));
-        if (a->stranger) atomic_fetch_add(&b->strangers, bytes - a->bytes);
+    if (bytes > before) {
+        note_peak(b, atomic_fetch_add(&b->used, bytes - before) + (bytes - before));
+        if (a->stranger) atomic_fetch_add(&b->strangers, bytes - before);
     } else {
-        atomic_fetch_sub(&b->used, a->bytes - bytes);
-        if (a->stranger) atomic_fetch_sub(&b->strangers, a->bytes - bytes);
+        atomic_fetch_sub(&b->used, before - bytes);
+        if (a->stranger) atomic_fetch_sub(&b->strangers, before - bytes);
     }
-    a->bytes = bytes;
+    atomic_store(&a->bytes, bytes);
 }
 
 bool weir__account_grow(struct weir__account *a, size_t more)
@@ -201,28 +234,23 @@ bool weir__account_grow(struct weir__account *a, size_t more)
 
     if (more == 0) return true;
     if (more > b->limits.bytes) return false;
-    move_by(a, a->bytes + more);
-    if (atomic_load(&b->used) <= b->limits.bytes &&
-        (!a->stranger || atomic_load(&b->strangers) <= b->limits.stranger_bytes ||
-         weir__budget_make_room(b)))
-        return true;
-    move_by(a, a->bytes - more);
+    move_by(a, atomic_load(&a->bytes) + more);
+    if (atomic_load(&b->used) <= b->limits.bytes && (!a->stranger || keep_share(b))) return true;
+    move_by(a, atomic_load(&a->bytes) - more);
     return false;
 }
 
 void weir__account_set(struct weir__account *a, size_t bytes)
 {
-    struct weir__budget *b = a->budget;
-    bool grows = bytes > a->bytes;
+    size_t before = atomic_load(&a->bytes);
 
-    if (bytes == a->bytes) return;
+    if (bytes == before) return;
     move_by(a, bytes);
-    if (grows && a->stranger && atomic_load(&b->strangers) > b->limits.stranger_bytes)
-        weir__budget_make_room(b);
+    if (bytes > before && a->stranger) keep_share(a->budget);
 }
 
 void weir__account_trust(struct weir__account *a)
 {
-    if (a->stranger) atomic_fetch_sub(&a->budget->strangers, a->bytes);
+    if (a->stranger) atomic_fetch_sub(&a->budget->strangers, atomic_load(&a->bytes));
     a->stranger = false;
 }

@@ -5,11 +5,12 @@
  * The accounts of one server draw from one budget. What would go beyond it is refused, and those who
  * have not shown a good token (strangers) have only a share of it.
  *
- * Strangers are known by their age and address. When there are too many of one address, when their
- * share is used up, or when all places are taken, the oldest goes.
+ * Strangers are known by their age and address. When there are too many of one address, or when all
+ * places are taken, the oldest goes. When their share is used up, the oldest go until what the
+ * others hold is within it: one who holds nothing makes no room.
  *
  *   WEIR__BUDGET_BYTES            of all: a message is refused as server-busy, a body with 503
- *   WEIR__BUDGET_STRANGER_BYTES   of strangers: the oldest goes
+ *   WEIR__BUDGET_STRANGER_BYTES   of strangers, but no more than a quarter of all: the oldest go
  *   WEIR__BUDGET_PER_ADDRESS      strangers of one address (IPv6: of one /64): its oldest goes
  *
  * Any thread may call everything here, but for what is said to be the owner's. */
@@ -27,12 +28,15 @@
 #define WEIR__BUDGET_ORIGINS 1024u /* heads of lists of addresses */
 
 struct weir__origin;
+struct weir__account;
 
 struct weir__newcomer {
     struct weir__newcomer *next, *prev;       /* the younger, the older */
     struct weir__newcomer *at_next, *at_prev; /* the same, of its address */
     struct weir__origin *origin;              /* NULL: it is not on the lists */
     struct weir__loop *loop;
+    const struct weir__account *account;
+    size_t leaving; /* what it held when it was told to go */
     struct weir__post evict;
 };
 
@@ -46,6 +50,7 @@ struct weir__budget {
     struct weir__budget_limits limits;
     atomic_size_t used, peak; /* peak: since memory was last given back to the system */
     atomic_size_t strangers;  /* the part of used that is theirs */
+    atomic_size_t leaving;    /* the part of that whose owners were told to go */
     atomic_ullong refused;    /* messages and bodies for which there was no room */
     atomic_ullong evicted;
 
@@ -63,23 +68,25 @@ bool weir__budget_make_room(struct weir__budget *);
 
 unsigned weir__budget_strangers(struct weir__budget *);
 
-/* Somebody came, from "127.0.0.1:49152". When it has to go, evict runs on its loop, which is the
- * caller's. false: no memory. */
-bool weir__newcomer_enter(struct weir__newcomer *, struct weir__budget *, struct weir__loop *,
-                          const char *peer, void (*evict)(void *arg), void *arg);
+/* Somebody came, from "127.0.0.1:49152", whose account outlives its stay. When it has to go, evict
+ * runs on its loop, which is the caller's. false: no memory. */
+bool weir__newcomer_enter(struct weir__newcomer *, const struct weir__account *,
+                          struct weir__loop *, const char *peer, void (*evict)(void *arg),
+                          void *arg);
 /* It is known now, or gone. The owner's, on its loop; also for one that never entered. */
 void weir__newcomer_leave(struct weir__newcomer *, struct weir__budget *);
 
-/* The owner's, on its loop. */
+/* The owner's, on its loop; others only look at the bytes. */
 struct weir__account {
     struct weir__budget *budget;
-    size_t bytes;
+    atomic_size_t bytes;
     bool stranger;
 };
 
 /* Whether there is room for so much more, which is then booked. */
 bool weir__account_grow(struct weir__account *, size_t more);
-/* What it is now, whether there is room or not. Strangers above their share lose their oldest. */
+/* What it is now, whether there is room or not. Strangers above their share lose their
+ * oldest. */
 void weir__account_set(struct weir__account *, size_t bytes);
 /* It is no stranger's any more. */
 void weir__account_trust(struct weir__account *);

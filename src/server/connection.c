@@ -218,10 +218,10 @@ static bool may_read(const struct weir__connection *c)
 
 static void note_memory(struct weir__connection *c)
 {
-    size_t before = c->account.bytes;
+    size_t before = atomic_load(&c->account.bytes);
 
     weir__account_set(&c->account, weir__amqp_buffered(c->engine) + c->reply_bytes);
-    if (before > c->account.bytes + MUCH_BYTES) weir__trim_ask(c->server);
+    if (before > atomic_load(&c->account.bytes) + MUCH_BYTES) weir__trim_ask(c->server);
 }
 
 static void serve(struct weir__connection *c)
@@ -446,7 +446,7 @@ struct weir__connection *weir__connection_enter(struct weir__server *server, str
     struct weir__connection *c = make_connection(server, tcp);
 
     if (!c) return NULL;
-    weir__newcomer_enter(&c->stranger, &server->budget, c->loop, weir__tcp_peer(tcp), evict, c);
+    weir__newcomer_enter(&c->stranger, &c->account, c->loop, weir__tcp_peer(tcp), evict, c);
     weir__report(server, WEIR__DEBUG, "server", c->id, weir__tcp_peer(tcp), "connected");
     enter_loop(c);
     c->stopping = loop_of(c)->stopping;

@@ -408,7 +408,7 @@ bool weir__visit_accept(void *server, struct weir__tcp *tcp)
     weir__buf_init(&v->body, WEIR__WEB_BODY_MAX);
     weir__buf_init(&v->answer.body, WEIR__WEB_ANSWER_MAX);
     v->account = (struct weir__account){.budget = &v->server->budget, .stranger = true};
-    weir__newcomer_enter(&v->stranger, &v->server->budget, v->loop, weir__tcp_peer(tcp), evict, v);
+    weir__newcomer_enter(&v->stranger, &v->account, v->loop, weir__tcp_peer(tcp), evict, v);
     weir__report(v->server, WEIR__DEBUG, "http", v->id, weir__tcp_peer(tcp), "connected");
     enter_loop(v);
     weir__tcp_adopt(tcp, &calls, v);

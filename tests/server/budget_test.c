@@ -13,6 +13,7 @@
 /* All lists are touched on the loop, as connections do it. */
 struct guest {
     struct weir__newcomer as;
+    struct weir__account account;
     atomic_int evicted;
 };
 
@@ -39,8 +40,8 @@ static void enter_all(void *arg)
     struct scene *s = arg;
 
     for (unsigned i = 0; i < s->count; i++)
-        weir__newcomer_enter(&s->guests[i].as, &s->budget, s->loop, s->peers[i], on_evict,
-                             &s->guests[i]);
+        weir__newcomer_enter(&s->guests[i].as, &s->guests[i].account, s->loop, s->peers[i],
+                             on_evict, &s->guests[i]);
     atomic_store(&s->done, true);
 }
 
@@ -65,6 +66,8 @@ static struct scene *begin(const struct weir__budget_limits *limits)
 
     assert_non_null(s);
     weir__budget_init(&s->budget, limits);
+    for (unsigned i = 0; i < GUESTS; i++)
+        s->guests[i].account = (struct weir__account){.budget = &s->budget, .stranger = true};
     assert_int_equal(weir__loops_start(&s->loops, &(struct weir__loops_options){.count = 1}, NULL),
                      0);
     s->loop = weir__loops_at(s->loops, 0);
@@ -75,6 +78,7 @@ static struct scene *begin(const struct weir__budget_limits *limits)
 
 static void end(struct scene *s)
 {
+    for (unsigned i = 0; i < GUESTS; i++) weir__account_set(&s->guests[i].account, 0);
     run(s, &s->leave);
     assert_int_equal(weir__budget_strangers(&s->budget), 0);
     weir__loops_free(s->loops);
@@ -101,7 +105,7 @@ static void accounts_share_one_sum(void **state)
     assert_true(weir__account_grow(&other, 400));
     weir__account_set(&one, 100);
     assert_true(weir__account_grow(&other, 500));
-    assert_int_equal(other.bytes, 900);
+    assert_int_equal(atomic_load(&other.bytes), 900);
     assert_false(weir__account_grow(&other, SIZE_MAX));
     weir__account_set(&one, 5000); /* what is there cannot be denied */
     assert_int_equal(atomic_load(&b.used), 5900);
@@ -135,7 +139,6 @@ static void strangers_have_a_share(void **state)
 static void the_oldest_stranger_goes_first(void **state)
 {
     struct scene *s = begin(&(struct weir__budget_limits){.bytes = 1000, .stranger_bytes = 100});
-    struct weir__account a = {.budget = &s->budget, .stranger = true};
 
     (void)state;
     s->count = 3;
@@ -144,14 +147,49 @@ static void the_oldest_stranger_goes_first(void **state)
     run(s, &s->enter);
     assert_true(weir__budget_make_room(&s->budget));
     await_evicted(s, 0);
-    assert_true(weir__account_grow(&a, 200)); /* above the share: one more goes for it */
+    assert_true(weir__account_grow(&s->guests[1].account, 80));
+    assert_true(weir__account_grow(&s->guests[2].account, 60)); /* above the share: one more goes */
     await_evicted(s, 1);
     assert_int_equal(weir__budget_strangers(&s->budget), 1);
     assert_true(weir__budget_make_room(&s->budget));
     assert_false(weir__budget_make_room(&s->budget));
     assert_int_equal(atomic_load(&s->budget.evicted), 3);
-    weir__account_set(&a, 0);
     end(s);
+}
+
+/* Who holds nothing makes no room: strangers that came before and are silent would otherwise go, one
+ * for each that sends much, and those would hold more and more. */
+static void strangers_go_until_there_is_room(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.bytes = 1000, .stranger_bytes = 100});
+
+    (void)state;
+    s->count = 6;
+    for (unsigned i = 0; i < s->count; i++) s->peers[i] = "10.0.0.1:5";
+    run(s, &s->enter);
+    assert_true(weir__account_grow(&s->guests[3].account, 50));
+    assert_true(weir__account_grow(&s->guests[4].account, 50));
+    assert_true(weir__account_grow(&s->guests[5].account, 50));
+    assert_int_equal(weir__budget_strangers(&s->budget), 2);
+    await_evicted(s, 3);
+    assert_true(weir__account_grow(&s->guests[5].account, 1)); /* it goes, and makes room, once */
+    assert_int_equal(weir__budget_strangers(&s->budget), 1);
+    assert_true(weir__account_grow(&s->guests[5].account, 49));
+    assert_int_equal(weir__budget_strangers(&s->budget), 1);
+    end(s);
+}
+
+static void a_small_budget_is_not_all_for_strangers(void **state)
+{
+    struct weir__budget b;
+
+    (void)state;
+    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = (size_t)32 << 20});
+    assert_int_equal(b.limits.stranger_bytes, (size_t)8 << 20);
+    weir__budget_fini(&b);
+    weir__budget_init(&b, &(struct weir__budget_limits){0});
+    assert_int_equal(b.limits.stranger_bytes, WEIR__BUDGET_STRANGER_BYTES);
+    weir__budget_fini(&b);
 }
 
 static void an_address_has_so_many_places(void **state)
@@ -194,6 +232,8 @@ int main(void)
         cmocka_unit_test(accounts_share_one_sum),
         cmocka_unit_test(strangers_have_a_share),
         cmocka_unit_test(the_oldest_stranger_goes_first),
+        cmocka_unit_test(strangers_go_until_there_is_room),
+        cmocka_unit_test(a_small_budget_is_not_all_for_strangers),
         cmocka_unit_test(an_address_has_so_many_places),
         cmocka_unit_test(who_has_left_is_not_called),
     };

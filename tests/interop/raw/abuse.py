@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 import unittest
+import urllib.request
 
 from client import (ATTACH, BATCH, BEGIN, CLOSE, DATA, DETACH, DISPOSITION, END, FLOW, OPEN, SOURCE,
                     TARGET, TRANSFER, Connection, Described, Server, Short, section, token)
@@ -207,6 +208,28 @@ class Abuse(unittest.TestCase):
             c.begin(0)
             c.attach_sender(0, 0, "$cbs")
             c.say(0, TRANSFER, [0, 0, b"t", 0, False, True], b"\0" * 60000)
+
+    def test_silent_strangers_make_no_room(self):
+        """Sent away for those who send much, they would leave them all of the buffers."""
+        silent = [dial(self.server.address) for _ in range(500)]
+        for _ in range(300):
+            c = self.connect()
+            c.begin(0)
+            c.attach_sender(0, 0, "$cbs")
+            c.say(0, TRANSFER, [0, 0, b"t", 0, False, True], b"\0" * 60000)
+        for _ in range(50):  # those who were told to go are gone soon
+            held = self.gauge("weir_stranger_buffer_bytes")
+            if held <= self.gauge("weir_stranger_buffer_limit_bytes"):
+                break
+            time.sleep(0.1)
+        self.assertLessEqual(held, BUFFERS // 4)
+        for s in silent:
+            s.close()
+
+    def gauge(self, name):
+        with urllib.request.urlopen(f"http://{self.server.http}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(name + " "))
 
     def test_a_login_that_is_too_large(self):
         s = dial(self.server.address)
