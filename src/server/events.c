@@ -128,6 +128,7 @@ static void on_attach(struct weir__connection *c, const struct weir__amqp_event 
     if (rc == 0) return;
     error = weir__errors_say(&r);
     weir__amqp_refuse(ev->link, &error, echo_of(ev, rc), NULL);
+    if (!weir__report_allows(c->server, c->trusted)) return;
     weir__report(c->server, WEIR__INFO, "server", c->id, weir__connection_peer(c),
                  "link '%.*s' refused: %s", (int)weir__amqp_link_name(ev->link).len,
                  (const char *)weir__amqp_link_name(ev->link).at, r.why.text);
@@ -164,7 +165,7 @@ static void on_detach(struct weir__connection *c, const struct weir__amqp_event 
 static void on_close(struct weir__connection *c, const struct weir__amqp_event *ev)
 {
     c->closing = true;
-    if (!ev->error.condition.at || !c->tcp) return;
+    if (!ev->error.condition.at || !c->tcp || !weir__report_allows(c->server, c->trusted)) return;
     weir__report(c->server, WEIR__INFO, "server", c->id, weir__connection_peer(c),
                  "closed by %s: %.*s, %.*s", ev->local ? "us" : "the client",
                  (int)ev->error.condition.len, (const char *)ev->error.condition.at,

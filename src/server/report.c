@@ -2,6 +2,7 @@
  *
  *   debug   each connection, its end
  *   info    those that logged in, their end, and why
+ *           links, connections and requests that went wrong; of strangers as below
  *   warn    logins that were refused: the first few, then how many more */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -41,82 +42,98 @@ void weir__report(const struct weir__server *s, enum weir__level level, const ch
     s->about(level, room, &about, line, s->logger.user);
 }
 
-/* ---- refused logins ---- */
+/* ---- what strangers can cause ---- */
 
-static void tell_silent(struct weir__server *s, uint32_t silent)
+static void tell_silent(struct weir__refusals *r, uint32_t silent)
 {
     if (silent)
-        weir__log_line(&s->logger, WEIR__WARN, "server",
-                       "%" PRIu32 " more logins were refused within %d s", silent,
-                       WEIR__SERVER_REFUSALS_MS / 1000);
+        weir__log_line(&r->server->logger, r->level, "server", "%" PRIu32 " more %s within %d s",
+                       silent, r->what, WEIR__SERVER_REFUSALS_MS / 1000);
 }
 
 /* How many were silent; from here on they are told again. */
-static uint32_t begin_again(struct weir__server *s, int64_t now_ms)
+static uint32_t begin_again(struct weir__refusals *r, int64_t now_ms)
 {
-    uint32_t silent = s->refusals.silent;
+    uint32_t silent = r->silent;
 
-    s->refusals.began_ms = now_ms;
-    s->refusals.said = s->refusals.silent = 0;
+    r->began_ms = now_ms;
+    r->said = r->silent = 0;
     return silent;
 }
 
-static void end_time(void *server)
+static void end_time(void *refusals)
 {
-    struct weir__server *s = server;
+    struct weir__refusals *r = refusals;
+    struct weir__server *s = r->server;
     uint32_t silent;
 
     weir__mutex_lock(&s->lock);
-    silent = begin_again(s, s->clock.mono_ms(s->clock.self));
+    silent = begin_again(r, s->clock.mono_ms(s->clock.self));
     weir__mutex_unlock(&s->lock);
-    tell_silent(s, silent);
+    tell_silent(r, silent);
 }
 
-static void watch(void *server)
+static void watch(void *refusals)
 {
-    struct weir__server *s = server;
-    struct weir__loop *loop = weir__loops_at(s->loops, 0);
+    struct weir__refusals *r = refusals;
+    struct weir__loop *loop = weir__loops_at(r->server->loops, 0);
 
-    weir__loop_timer_start(loop, &s->refusals.end,
-                           weir__loop_now_ms(loop) + WEIR__SERVER_REFUSALS_MS);
+    weir__loop_timer_start(loop, &r->end, weir__loop_now_ms(loop) + WEIR__SERVER_REFUSALS_MS);
 }
 
 /* Whether this one is logged. */
-static bool may_say(struct weir__server *s)
+static bool may_say(struct weir__refusals *r)
 {
-    struct weir__refusals *r = &s->refusals;
+    struct weir__server *s = r->server;
     int64_t now_ms = s->clock.mono_ms(s->clock.self);
     uint32_t silent = 0;
     bool first = false, may;
 
     weir__mutex_lock(&s->lock);
-    if (now_ms - r->began_ms >= WEIR__SERVER_REFUSALS_MS) silent = begin_again(s, now_ms);
+    if (now_ms - r->began_ms >= WEIR__SERVER_REFUSALS_MS) silent = begin_again(r, now_ms);
     may = r->said < WEIR__SERVER_REFUSALS_MAX;
     if (may)
         r->said++;
     else
         first = r->silent++ == 0;
     weir__mutex_unlock(&s->lock);
-    tell_silent(s, silent);
+    tell_silent(r, silent);
     if (first) weir__loop_post(weir__loops_at(s->loops, 0), &r->watch);
     return may;
+}
+
+bool weir__report_allows(struct weir__server *s, bool trusted)
+{
+    return trusted || may_say(&s->mishaps);
 }
 
 void weir__report_refused(struct weir__server *s, const char *room, uint64_t connection,
                           const char *peer, const char *why)
 {
     atomic_fetch_add(&s->logins_refused, 1);
-    if (may_say(s)) weir__report(s, WEIR__WARN, room, connection, peer, "refused: %s", why);
+    if (may_say(&s->refusals))
+        weir__report(s, WEIR__WARN, room, connection, peer, "refused: %s", why);
+}
+
+static void init_refusals(struct weir__refusals *r, struct weir__server *s, enum weir__level level,
+                          const char *what)
+{
+    r->server = s;
+    r->level = level;
+    r->what = what;
+    r->began_ms = INT64_MIN / 2;
+    weir__post_init(&r->watch, watch, r);
+    weir__timer_init(&r->end, end_time, r);
 }
 
 void weir__report_init(struct weir__server *s)
 {
-    s->refusals.began_ms = INT64_MIN / 2;
-    weir__post_init(&s->refusals.watch, watch, s);
-    weir__timer_init(&s->refusals.end, end_time, s);
+    init_refusals(&s->refusals, s, WEIR__WARN, "logins were refused");
+    init_refusals(&s->mishaps, s, WEIR__INFO, "lines about clients without a login were left out");
 }
 
 void weir__report_fini(struct weir__server *s)
 {
-    tell_silent(s, s->refusals.silent);
+    tell_silent(&s->refusals, s->refusals.silent);
+    tell_silent(&s->mishaps, s->mishaps.silent);
 }

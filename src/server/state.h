@@ -21,8 +21,12 @@ struct weir__visit;
 
 /* ---- report.c: what is logged of connections ---- */
 
-/* Refused logins, which anybody can cause as fast as he likes. The server's lock guards it. */
+/* What anybody can cause as fast as he likes: refused logins, and mistakes of strangers. The server's
+ * lock guards it. */
 struct weir__refusals {
+    struct weir__server *server;
+    enum weir__level level;
+    const char *what;        /* "logins were refused" */
     int64_t began_ms;        /* of the time in which so many are logged */
     uint32_t said, silent;   /* in it */
     struct weir__post watch; /* on the first loop, */
@@ -31,6 +35,9 @@ struct weir__refusals {
 
 void weir__report_init(struct weir__server *);
 void weir__report_fini(struct weir__server *); /* tells what was not told; after the loops */
+
+/* Whether a line about a mistake is written: of strangers only the first few, then how many more. */
+bool weir__report_allows(struct weir__server *, bool trusted);
 
 /* A line about a connection. When the text begins with the peer, it does not say so twice. */
 __attribute__((format(printf, 6, 7))) void weir__report(const struct weir__server *,
@@ -373,7 +380,7 @@ struct weir__server {
     struct weir__cond changed;
     uint32_t connections, visits;
     uint32_t loops_stopping;
-    struct weir__refusals refusals;
+    struct weir__refusals refusals, mishaps;
 };
 
 /* server.c: leaves descriptors to the logs of all hubs there are; when there are more of them. */

@@ -219,8 +219,9 @@ static void on_event(struct weir__visit *v, const struct weir__http_event *ev)
     case WEIR__HTTP_EVENT_BODY: take_body(v, ev->bytes); break;
     case WEIR__HTTP_EVENT_END: answer_request(v); break;
     case WEIR__HTTP_EVENT_REFUSED:
-        weir__report(v->server, WEIR__INFO, "http", v->id, weir__tcp_peer(v->tcp), "%u: %s",
-                     ev->refusal.status, ev->refusal.text);
+        if (weir__report_allows(v->server, !v->account.stranger))
+            weir__report(v->server, WEIR__INFO, "http", v->id, weir__tcp_peer(v->tcp), "%u: %s",
+                         ev->refusal.status, ev->refusal.text);
         drop_request(v);
         break;
     }

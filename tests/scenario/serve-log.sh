@@ -51,6 +51,20 @@ stop
 said '[0-9]* more logins were refused within 10 s$' log
 more=$(sed -n 's/.* \([0-9]*\) more logins were refused.*/\1/p' log | awk '{ n += $1 } END { print n }')
 [ $((more + $(grep -c 'refused: ' log))) = "$(($(grep -c InvalidSig log) + 33))" ] || fail "$more and those that were said are not all"
+# ---- mistakes of those who are not logged in, too ----
+start --data d $free
+http=$(field http)
+for i in $(seq 30); do
+    exec 9<>"/dev/tcp/${http%:*}/${http##*:}"
+    printf 'nonsense\r\n\r\n' >&9
+    grep -q '^HTTP/1.1 400 ' <&9 || fail "nonsense is not refused"
+    exec 9>&-
+done
+stop
+lines=$(grep -c "$time INFO http $peer: 400: " log)
+[ "$lines" -ge 10 ] && [ "$lines" -le 20 ] || fail "$lines lines"
+more=$(sed -n 's/.* \([0-9]*\) more lines about clients without a login were left out within 10 s$/\1/p' log | awk '{ n += $1 } END { print n }')
+[ $((more + lines)) = 30 ] || fail "$more and those that were said are not all"
 # ---- a line names its peer once ----
 ! grep -E '(127\.0\.0\.1:[0-9]+).*\1' log || fail "a peer is named twice"
 
