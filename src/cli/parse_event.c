@@ -1,6 +1,7 @@
 #include "cli/parse_event.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,19 +72,20 @@ static bool decode_base64(struct weir_bytes *b)
 
 static int take_number(struct reading *r, struct weir_value *out)
 {
+    const char *text = r->to->text + r->used;
     char *end;
 
     errno = 0;
-    *out = weir_value_int(strtoll(r->to->text + r->used, &end, 10));
+    *out = weir_value_int(strtoll(text, &end, 10));
     if (*end == '\0' && errno == 0) return 0;
-    if (strpbrk(r->to->text + r->used, ".eE")) {
-        *out = weir_value_double(strtod(r->to->text + r->used, NULL));
-        return 0;
+    if (strpbrk(text, ".eE")) {
+        *out = weir_value_double(strtod(text, NULL));
+        return isfinite(out->real) ? 0 : wrong(r, "the number is too large");
     }
     errno = 0;
     out->type = WEIR_UINT;
-    out->natural = strtoull(r->to->text + r->used, NULL, 10);
-    return errno == 0 ? 0 : wrong(r, "the number is too large");
+    out->natural = strtoull(text, NULL, 10); /* which would take a minus, too */
+    return errno == 0 && *text != '-' ? 0 : wrong(r, "the number is too large");
 }
 
 static int take_value(struct reading *r, struct weir_value *out)
