@@ -94,7 +94,8 @@ int weir__log_open(struct weir__log **out, const struct weir__log_options *, str
  * error of that last commit is returned; the log is closed all the same. No reader may be open. */
 int weir__log_close(struct weir__log *, struct weir_error *);
 
-/* Removes a closed log's files and folder. Files that are gone already are no error. */
+/* Removes a closed log's files and folder. Files that are gone already are no error. Where a symbolic
+ * link stands in the folder's place, only the link is removed. */
 int weir__log_destroy(struct weir__fs *, const char *dir, struct weir_error *);
 
 /* ---- appending ---- */

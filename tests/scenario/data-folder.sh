@@ -20,6 +20,15 @@ expect 1 "$WEIR" hub create another --data d
 said 'd/catalog.0: .*symbolic link' err
 [ "$(cat victim)" = precious ] || fail "the catalogue was written elsewhere"
 
+mkdir elsewhere
+echo precious >elsewhere/file
+expect 0 "$WEIR" hub create q --data swapped
+rm -r swapped/hub-*1
+ln -s ../elsewhere swapped/hub-0000000000000001
+expect 0 "$WEIR" hub delete q --data swapped
+[ "$(cat elsewhere/file)" = precious ] || fail "a hub was deleted elsewhere"
+[ ! -L swapped/hub-0000000000000001 ] || fail "the link is there still"
+
 # ---- others may write to it: it is used, and told ----
 mkdir open
 chmod 777 open
