@@ -36,18 +36,18 @@ static bool is_word(struct weir__bytes a, const char *word)
     return is_same(a, weir__bytes_of(word, strlen(word)));
 }
 
-/* "host", "host:80", "[::1]:80" without the port. */
+/* "host", "host:80", "[::1]:80" without the port. With anything else behind the host it is no name of
+ * anybody, and stays as it is. */
 static struct weir__bytes without_port(struct weir__bytes host)
 {
-    const uint8_t *end = NULL;
+    bool bracketed = host.len && *host.at == '[';
+    const uint8_t *end = host.len ? memchr(host.at, bracketed ? ']' : ':', host.len) : NULL;
+    size_t len = end ? (size_t)(end - host.at) + bracketed : host.len;
 
-    if (host.len && *host.at == '[') {
-        end = memchr(host.at, ']', host.len);
-        if (end) end++;
-    } else if (host.len) {
-        end = memchr(host.at, ':', host.len);
-    }
-    if (end) host.len = (size_t)(end - host.at);
+    if (len < host.len && host.at[len] != ':') return host;
+    for (size_t i = len + 1; i < host.len; i++)
+        if (host.at[i] < '0' || host.at[i] > '9') return host;
+    host.len = len;
     return host;
 }
 

@@ -150,7 +150,8 @@ ask 201 -t "$(sas RootManageSharedAccessKey SAS_KEY_VALUE http://localhost/eh1)"
 
 # ---- pages that other people wrote, in a browser on this machine ----
 for origin in http://evil.example https://localhost.evil.example http://127.0.0.1.evil.example \
-    http://127.0.0.256 http://127.1 null http:localhost http:/ /; do
+    http://127.0.0.256 http://127.1 http://localhost:1@evil.example 'http://[::1].evil.example' null \
+    http:localhost http:/ /; do
     ask 403 -t "$root" POST /eh1/messages -d x -H "Origin: $origin"
     ask 403 GET '/$servicebus/websocket' -H "Origin: $origin"
 done
@@ -161,7 +162,7 @@ done
 
 # ---- and by a name of their own, which suddenly means this machine (DNS rebinding) ----
 for host in evil.example evil.example:5300 127.0.0.1.evil.example localhost.evil.example 127.0.0.300 \
-    '[::2]'; do
+    '[::2]' '[::1].evil.example' '[::1]evil.example:80'; do
     ask 403 GET /health -H "Host: $host"
     said 'is no name of this machine; weir serve --http-name NAME'
     ask 403 -t "$root" POST /eh1/messages -d x -H "Host: $host"
