@@ -295,6 +295,7 @@ static void begin(struct world *w, uint8_t mode)
     weir__budget_init(&w->server.budget,
                       &(struct weir__budget_limits){.bytes = BUDGET, .stranger_bytes = BUDGET / 4});
     weir__mutex_init(&w->server.lock);
+    weir__report_init(&w->server);
     weir__cond_init(&w->server.changed);
     for (unsigned i = 0; i < PEERS; i++) {
         weir__buf_init(&w->listener[i].heard, SIZE_MAX);

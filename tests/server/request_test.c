@@ -46,6 +46,8 @@ static int set_up(void **state)
     assert_int_equal(weir__namespace_hub_create(s->server.ns, &hub, NULL), 0);
     s->now_ms = INT64_C(1699999000000);
     s->server.clock = (struct weir__clock){.wall_ms = tell_time, .mono_ms = tell_time, .self = s};
+    weir__mutex_init(&s->server.lock);
+    weir__report_init(&s->server);
     s->connection.server = &s->server;
     snprintf(s->connection.host, sizeof s->connection.host, "localhost");
     assert_int_equal(weir__amqp_new(&s->connection.engine, &(struct weir__amqp_options){0}, NULL),
@@ -61,6 +63,7 @@ static int tear_down(void **state)
     struct scene *s = *state;
 
     weir__amqp_free(s->connection.engine);
+    weir__mutex_fini(&s->server.lock);
     weir__claims_fini(&s->connection.claims);
     assert_int_equal(weir__namespace_close(s->server.ns, NULL), 0);
     weir__buf_fini(&s->pairs);
