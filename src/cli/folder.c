@@ -1,3 +1,4 @@
+/* folder.c - looks at a folder before hubs are made in it: whose it is, and what lies there. */
 #include "cli/folder.h"
 
 #include <dirent.h>

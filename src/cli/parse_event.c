@@ -1,3 +1,4 @@
+/* parse_event.c - one pass over the line; what the event points to is kept in the buffer of its text. */
 #include "cli/parse_event.h"
 
 #include <errno.h>

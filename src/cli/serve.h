@@ -4,7 +4,7 @@
  *   serve_log.c     the log on standard error
  *   serve_key.c     the first key, and where the well-known one may be used
  *   serve_ports.c   certificates and ports, and what to do when one is taken
- *   serve_issuer.c  whose tokens are accepted besides those of access rules
+ *   serve_issuer.c  the issuer whose tokens are accepted, too
  *   serve_reload.c  SIGHUP: certificates and other files are read again
  *   serve_ready.c   what is said when clients can come: printed, and in the folder */
 #ifndef WEIR_CLI_SERVE_H

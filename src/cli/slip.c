@@ -1,3 +1,5 @@
+/* slip.c - how many slips of the keyboard lie between two words: a letter that is wrong, missing or
+ * too many, or two that changed places. */
 #include "cli/slip.h"
 
 #include <string.h>

@@ -37,7 +37,7 @@ struct weir__authority {
 int weir__authority_ensure(struct weir__authority *out, const char *dir, int64_t now_ms,
                            struct weir_error *);
 /* The same for a server at `address`, which the server's certificate names as well if it is one of
- * 127.0.0.0/8. It is made anew for that, and keeps the addresses it had. NULL: as above. */
+ * 127.0.0.0/8. A new one is made for that, which keeps the addresses of the old. NULL: as above. */
 int weir__authority_ensure_for(struct weir__authority *out, const char *dir, const char *address,
                                int64_t now_ms, struct weir_error *);
 

@@ -195,7 +195,7 @@ bool weir__certificate_has_address(X509 *cert, const char *address)
     return X509_check_ip_asc(cert, address, 0) == 1;
 }
 
-/* Adds those of 127.0.0.0/8 that a certificate names besides 127.0.0.1, up to NAMES_BYTES in all. */
+/* Adds those of 127.0.0.0/8 that a certificate names, except 127.0.0.1, up to NAMES_BYTES in all. */
 static void add_addresses(char names[NAMES_BYTES], X509 *from)
 {
     GENERAL_NAMES *all = from ? X509_get_ext_d2i(from, NID_subject_alt_name, NULL, NULL) : NULL;

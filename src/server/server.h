@@ -80,8 +80,8 @@ struct weir__server_options {
      * name of its certificate is the name of a rule of the namespace, and it has that rule's
      * rights. */
     struct weir__tls_context *tls;
-    /* Whose tokens are accepted besides those of access rules, and the keys that they are signed
-     * with: a reference of its own is taken. NULL: nobody's. */
+    /* The issuer whose tokens are accepted in addition to access rules, and the keys that they are
+     * signed with: a reference of its own is taken. NULL: nobody's. */
     const struct weir__jwt_issuer *issuer;
     struct weir__jwks *issuer_keys;
     unsigned loops;           /* one for each core */
@@ -92,8 +92,8 @@ struct weir__server_options {
     size_t buffers;           /* bytes: WEIR__BUDGET_BYTES, as the next two in budget.h */
     size_t stranger_buffers;  /* bytes */
     unsigned strangers_per_address;
-    /* Names in the field Host that are answered to programs of this machine, besides its own; borrowed
-     * for the server's life. */
+    /* Names in the field Host that are answered to programs of this machine, in addition to its own;
+     * borrowed for the server's life. */
     const char *const *http_names;
     uint32_t http_name_count;
     bool events_only; /* stored batches are not delivered as such, whoever desires them */

@@ -157,7 +157,7 @@ static void the_oldest_stranger_goes_first(void **state)
     end(s);
 }
 
-/* Who holds nothing makes no room: strangers that came before and are silent would otherwise go, one
+/* Closing a stranger that holds nothing makes no room: strangers that came before and are silent would otherwise go, one
  * for each that sends much, and those would hold more and more. */
 static void strangers_go_until_there_is_room(void **state)
 {
