@@ -15,7 +15,7 @@
 /* Ours, or what a file system or a person's tools leave in every folder. */
 static bool is_harmless(const char *name)
 {
-    static const char *const ours[] = {"lock", "id", "serving", "lost+found"};
+    static const char *const ours[] = {"lock", "id", "owner", "serving", "lost+found"};
     static const char *const begins[] = {".", "catalog.", "hub-", "processor.db"};
 
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)

@@ -1,8 +1,8 @@
 /* serving.h - how the commands find the server of a folder: it leaves a sign in the folder while
  * it runs.
  *
- * Whoever may read the folder may do everything with it; so the sign has a key that opens
- * everything, which the server made for this run and has in memory only. */
+ * Whoever may read the folder may do everything with it; so the sign has the key of the
+ * folder's owner, which opens everything (hub/namespace.h). */
 #ifndef WEIR_CLI_SERVING_H
 #define WEIR_CLI_SERVING_H
 

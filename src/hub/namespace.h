@@ -4,6 +4,7 @@
  *   DIR/serving            where the folder is served, by whoever serves it: nothing to us, but what
  *                          is there when we take the lock is of somebody who has left, and goes
  *   DIR/id                 tells this folder from others, once somebody has asked: see identity.c
+ *   DIR/owner              the key of whoever may read the folder, once somebody has asked
  *   DIR/catalog.0 .1       hubs, groups, access rules: see catalog.h
  *   DIR/hub-<id>/          the log of a hub; id is 16 hexadecimal digits and never used again
  *
@@ -175,8 +176,9 @@ int weir__namespace_rule_rotate(struct weir__namespace *, const char *hub, const
 int weir__namespace_rules(struct weir__namespace *, const char *hub, struct weir__rule *out,
                           uint32_t room, uint32_t *out_count, struct weir_error *);
 
-/* A rule with every right, for whoever may read the folder anyway: it is kept in memory until the
- * namespace is closed, it is in no list, and no other can have its name. The same at every call. */
+/* A rule with every right, for whoever may read the folder anyway: it is in no list, and no other can
+ * have its name. The same at every call. Its primary key is kept in the folder, so that programs that
+ * have it come in again after a restart; where it cannot be written, it lasts until the close. */
 #define WEIR__NAMESPACE_OWNER "$owner"
 int weir__namespace_own(struct weir__namespace *, struct weir__rule *out, struct weir_error *);
 

@@ -125,21 +125,6 @@ int weir__namespace_rules(struct weir__namespace *ns, const char *hub, struct we
     return rc;
 }
 
-int weir__namespace_own(struct weir__namespace *ns, struct weir__rule *out, struct weir_error *err)
-{
-    struct weir__rule rule = {.name = WEIR__NAMESPACE_OWNER, .rights = WEIR__RIGHTS_ALL};
-    int rc = 0;
-
-    for (int i = 0; rc == 0 && i < WEIR__KEYS; i++)
-        rc = weir__access_key_make(&ns->options.rand, rule.key[i], err);
-    if (rc != 0) return rc;
-    weir__mutex_lock(&ns->lock);
-    if (!ns->owner.name[0]) ns->owner = rule;
-    *out = ns->owner;
-    weir__mutex_unlock(&ns->lock);
-    return 0;
-}
-
 unsigned weir__namespace_rights(struct weir__namespace *ns, const struct weir__access_basis *basis,
                                 const struct weir__access_path *path)
 {
