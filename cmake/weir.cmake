@@ -6,8 +6,10 @@
 #                               a backend that libweir does not carry: libweir-NAME.a and .so
 #   weir_program(NAME rooms...) a program from the *.c of its folder
 #   weir_library(rooms...)      libweir.a and libweir.so from these rooms
-#   weir_test(NAME rooms... [LONG nouns...])
-#                               one cmocka program NAME_<noun>_test per tests/NAME/<noun>_test.c
+#   weir_test(NAME rooms... [LONG nouns...] [SINGLE nouns...])
+#                               one cmocka program NAME_<noun>_test per tests/NAME/<noun>_test.c. The
+#                               SINGLE ones, or ALL, have one thread: they are slow under the thread
+#                               sanitizer, which finds nothing in them, and left out of its build
 #   weir_fuzz(rooms...)         the fuzz targets, or their replayers
 #
 # Programs for tests are not part of `all`: build the target `tests`, or one of them by its name.
@@ -156,7 +158,7 @@ function(weir_library)
 endfunction()
 
 function(weir_test NAME)
-    cmake_parse_arguments(PARSE_ARGV 1 with "" "" LONG)
+    cmake_parse_arguments(PARSE_ARGV 1 with "" "" "LONG;SINGLE")
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${NAME}/*_test.c)
     if(NOT WEIR_CMOCKA)
         return()
@@ -165,6 +167,9 @@ function(weir_test NAME)
         get_filename_component(stem ${source} NAME_WE)
         string(REGEX REPLACE "_test$" "" noun ${stem})
         set(test ${NAME}_${stem})
+        if(WEIR_SANITIZE STREQUAL thread AND (noun IN_LIST with_SINGLE OR with_SINGLE STREQUAL ALL))
+            continue()
+        endif()
         add_executable(${test} EXCLUDE_FROM_ALL ${source})
         target_compile_definitions(${test} PRIVATE WEIR_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
         target_link_libraries(${test} PRIVATE ${WEIR_CMOCKA})

@@ -124,7 +124,7 @@ static int send_until_stored(struct writer *w, const struct weir_event *events)
 static void *write_numbers(void *arg)
 {
     struct writer *w = arg;
-    struct timespec breath = {.tv_nsec = 200000};
+    struct timespec breath = {.tv_nsec = 1000000};
     struct weir_event events[BATCH];
     char text[BATCH][16];
 
