@@ -374,12 +374,23 @@ static int lock_folder(struct posix_file *f, struct weir_error *err)
 
 static int open_flags(unsigned flags)
 {
-    /* A symbolic link in the place of a file would have us write elsewhere. */
-    int oflags = O_CLOEXEC | O_NOFOLLOW | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
+    /* A symbolic link in the place of a file would have us write elsewhere, and a pipe wait. */
+    int oflags =
+        O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
 
     if (flags & WEIR__FS_DIR) return O_CLOEXEC | O_RDONLY | O_DIRECTORY;
     if (flags & WEIR__FS_LOCK) return oflags | O_CREAT;
     return flags & WEIR__FS_CREATE ? oflags | O_CREAT | O_EXCL : oflags;
+}
+
+static int check_regular(const struct posix_file *f, struct weir_error *err)
+{
+    struct stat st;
+
+    if (f->folder) return 0;
+    if (fstat(f->fd, &st) != 0) return fail_call(err, errno, "fstat", f->path);
+    if (S_ISREG(st.st_mode)) return 0;
+    return weir__fail(err, WEIR_ECORRUPT, "%s is not a regular file", f->path);
 }
 
 static int open_file(struct weir__fs *fs, const char *path, unsigned flags, struct weir__file **out,
@@ -402,7 +413,8 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
         free(f);
         return rc;
     }
-    if (flags & WEIR__FS_LOCK) rc = f->folder ? lock_folder(f, err) : lock_file(f, err);
+    rc = check_regular(f, err);
+    if (rc == 0 && flags & WEIR__FS_LOCK) rc = f->folder ? lock_folder(f, err) : lock_file(f, err);
     if (flags & WEIR__FS_DIRECT) go_direct(f);
     if (rc != 0) {
         close_file(&f->base);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -129,12 +130,37 @@ static void what_is_not_there_is_not_synced(void **state)
     assert_int_equal(plan.calls, 0);
 }
 
+/* Whoever opened a pipe would wait until somebody writes into it. */
+static void pipes_are_not_waited_for(void **state)
+{
+    static const unsigned ways[] = {0, WEIR__FS_READ_ONLY, WEIR__FS_LOCK, WEIR__FS_DIRECT};
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 8];
+    struct weir__fs *fs = weir__fs_posix();
+    unsigned before = descriptors_count();
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    snprintf(path, sizeof path, "%s/f", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct weir_error err = {0};
+        struct weir__file *f;
+
+        assert_int_equal(fs->ops->open(fs, path, ways[i], &f, &err), WEIR_ECORRUPT);
+        assert_null(f);
+        assert_non_null(strstr(err.text, path));
+    }
+    assert_int_equal(descriptors_count(), before);
+    tempdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_folder_that_is_not_durable_is_told),
         cmocka_unit_test(a_file_that_is_not_durable_is_told),
         cmocka_unit_test(what_is_not_there_is_not_synced),
+        cmocka_unit_test(pipes_are_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
