@@ -142,21 +142,31 @@ static int take_time(struct reading *r, int64_t *out)
 
 typedef int take_fn(struct reading *, struct weir_bytes name);
 
+static bool is_same(struct weir_bytes a, struct weir_bytes b)
+{
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
+
 /* Names may have NULs in them, as all text may. */
 static bool is_named(struct weir_bytes name, const char *text)
 {
-    return name.len == strlen(text) && memcmp(name.at, text, name.len) == 0;
+    return is_same(name, weir_text(text));
 }
 
-/* Every member of an object, which comes next. */
+/* Every member of an object, which comes next; no name twice. */
 static int take_members(struct reading *r, take_fn *take)
 {
+    struct weir_bytes seen[WEIR__PARSE_PROPERTIES_MAX];
     enum weir__json_token token;
+    size_t count = 0;
     int rc = next(r, &token);
 
     if (rc == 0 && token != WEIR__JSON_OBJECT) return wrong(r, "an object must stand here");
     while (rc == 0 && (rc = next(r, &token)) == 0 && token == WEIR__JSON_NAME) {
         struct weir_bytes name = keep(r);
+        for (size_t i = 0; i < count; i++)
+            if (is_same(seen[i], name)) return wrong(r, "this name is there twice");
+        if (count < WEIR__PARSE_PROPERTIES_MAX) seen[count++] = name; /* more are refused anyway */
         rc = take(r, name);
     }
     return rc;
@@ -225,6 +235,8 @@ static int take_member(struct reading *r, struct weir_bytes name)
 
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++)
         if (is_named(name, given[i])) return pass_over(r);
+    if (e->body.at && (is_named(name, "body") || is_named(name, "body_base64")))
+        return wrong(r, "there are two bodies");
     if (is_named(name, "key")) return take_text(r, &e->partition_key);
     if (is_named(name, "body")) return take_text(r, &e->body);
     if (is_named(name, "body_base64")) return take_base64(r, &e->body);
