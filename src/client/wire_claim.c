@@ -118,11 +118,23 @@ static void plan_renewal(struct weir__wire_claim *c)
     weir__loop_timer_start(c->wire->loop, &c->timer, at);
 }
 
+/* Which key it was: the service does not say. */
+static struct weir_error name_key(const struct weir__wire_claim *c, const struct weir_error *why)
+{
+    struct weir_error named = *why;
+
+    if (why->code == WEIR_EDENIED && !*c->wire->to.signature)
+        weir__wrap(&named, WEIR_EDENIED, "the key '%s' was refused", c->wire->to.key_name);
+    return named;
+}
+
 static void on_done(struct weir__wire_request *r, enum weir__wire_cure cure,
                     const struct weir__amqp_value *body, const struct weir_error *why)
 {
     struct weir__wire_claim *c = claim_of(r);
     int64_t now_ms = weir__loop_now_ms(c->wire->loop);
+    struct weir_error named;
+    bool again;
 
     (void)body;
     c->asking = false;
@@ -136,14 +148,18 @@ static void on_done(struct weir__wire_request *r, enum weir__wire_cure cure,
     }
     if (c->state == WEIR__WIRE_CLAIM_ASKED) c->state = WEIR__WIRE_CLAIM_NONE;
     if (why->code == WEIR_ECANCELED) return;
-    weir__wire_log(c->wire, WEIR__WARN, "the token for %s was refused: %s", c->audience, why->text);
-    if (cure == WEIR__WIRE_AGAIN || cure == WEIR__WIRE_BUSY || weir__wire_claim_late(c))
+    named = name_key(c, why);
+    again = cure == WEIR__WIRE_AGAIN || cure == WEIR__WIRE_BUSY || weir__wire_claim_late(c);
+    if (!again && c->state == WEIR__WIRE_CLAIM_NONE) {
+        fail_users(c, &named);
+        return;
+    }
+    weir__wire_log(c->wire, WEIR__WARN, "the token for %s: %s", c->audience, named.text);
+    if (again)
         weir__loop_timer_start(c->wire->loop, &c->timer,
                                now_ms + (cure == WEIR__WIRE_BUSY
                                              ? WEIR__WIRE_BUSY_MS
                                              : weir__wire_delay_ms(++c->attempts)));
-    else if (c->state == WEIR__WIRE_CLAIM_NONE)
-        fail_users(c, why);
 }
 
 static void on_timer(void *arg)

@@ -39,6 +39,8 @@ expect 2 "$WEIR" tail homes --connect "Endpoint=nonsense" --until-end
 wrong=$(echo "$connect" | sed 's/SharedAccessKey=[^;]*/SharedAccessKey=wrong/')
 expect 1 "$WEIR" tail homes --connect "$wrong" --until-end
 ! grep -q wrong err || fail "the key is printed"
+[ "$(wc -l <err)" = 1 ] || fail "it is said more than once"
+grep -q "the key 'RootManageSharedAccessKey' was refused: InvalidSignature" err || fail "whose key is not said"
 stop
 
 # ---- nobody is there: one line, at once ----
