@@ -26,6 +26,7 @@
 #define MEMORY_DIR "memory"
 #define BUFFERS_MIN ((uint64_t)8 << 20)
 #define STRANGERS_MIN ((uint64_t)1 << 20)
+#define SIGN_RETRY_MS 5000
 
 static const struct weir__args_row serve_rows[] = {
     {"hub", WEIR__ARGS_LIST, offsetof(struct weir__serve_options, hubs), "NAME:N[:A,B]",
@@ -209,12 +210,13 @@ void weir__serve_notify(struct weir__serve *s, const char *state)
         weir__warn(&s->warnings, "%s", err.text);
 }
 
+/* Until there is a sign, because the disk was full, it is tried again. */
 static void wait_for_stop(struct weir__serve *s, struct weir__stop *stop)
 {
     struct pollfd fd = {.fd = weir__stop_fd(stop), .events = POLLIN};
 
     while (!weir__stop_asked(stop)) {
-        poll(&fd, 1, -1);
+        if (poll(&fd, 1, s->sign_missing ? SIGN_RETRY_MS : -1) == 0) weir__serve_put_up_sign(s);
         if (weir__stop_take_hup(stop)) weir__serve_reload(s);
     }
 }

@@ -56,6 +56,7 @@ struct weir__serve {
     struct weir__tls_context *tls;
     struct weir__serve_issuer issuer;
     bool own_authority; /* that of the local authority */
+    bool sign_missing;
     struct weir__server *server;
     struct weir__rule rule;                /* whose key clients are told */
     char rule_hub[WEIR__HUB_NAME_MAX + 1]; /* "": it is the namespace's */
@@ -92,8 +93,8 @@ int weir__serve_port_taken(const struct weir_error *);
 
 void weir__serve_print_ready(const struct weir__serve *);
 
-/* By which commands on the folder find the server that has it; see serving.h. Goes on without, with
- * a warning. */
+/* By which commands on the folder find the server that has it; see serving.h. sign_missing: it could
+ * not be written; the first time with a warning. */
 void weir__serve_put_up_sign(struct weir__serve *);
 void weir__serve_take_down_sign(const struct weir__serve *);
 

@@ -131,11 +131,13 @@ static int put_up(const struct weir__serve *s, struct weir_error *err)
 
 void weir__serve_put_up_sign(struct weir__serve *s)
 {
+    bool warned = s->sign_missing;
     struct weir_error err;
 
-    if (!s->o.in_memory && put_up(s, &err) != 0)
+    s->sign_missing = !s->o.in_memory && put_up(s, &err) != 0;
+    if (s->sign_missing && !warned)
         weir__warn(&s->warnings,
-                   "commands on the folder will not find this server, and need --connect: %s",
+                   "commands on the folder do not find this server yet, and need --connect: %s",
                    err.text);
 }
 

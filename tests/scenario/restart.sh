@@ -42,3 +42,16 @@ for what in '' 'abc'; do
     expect 0 "$WEIR" tail orders --until-end --data d
     stop
 done
+
+# ---- a sign that cannot be written is written when it can be ----
+mkdir d/serving.new
+start --json --data d $free
+said 'do not find this server yet' log
+expect 4 "$WEIR" tail orders --until-end --data d
+rmdir d/serving.new
+for _ in $(seq 1200); do
+    [ ! -e d/serving ] || break
+    sleep 0.05
+done
+expect 0 "$WEIR" tail orders --until-end --data d
+stop
