@@ -24,7 +24,7 @@ struct weir__amqp_value weir__amqp_limit_value(const struct weir__amqp_link *l,
     struct weir__bytes written;
     size_t mark;
 
-    if (l->role != WEIR__AMQP_RECEIVER || !l->limit) return out;
+    if (l->role != WEIR__AMQP_RECEIVER || l->limit == UINT64_MAX) return out;
     weir__amqp_writer_init(&w, space, WEIR__AMQP_LIMIT_BYTES);
     mark = weir__amqp_put_open(&w);
     weir__amqp_put(&w, weir__amqp_bytes(WEIR__AMQP_SYMBOL, LIMIT_NAME, strlen(LIMIT_NAME)));
@@ -43,7 +43,7 @@ static void take_limit(struct weir__amqp_link *l)
 
     if (map->type == WEIR__AMQP_MAP && weir__amqp_map_find(map, LIMIT_NAME, &v) &&
         v.type == WEIR__AMQP_ULONG)
-        l->limit = v.u;
+        l->limit = v.u ? v.u : UINT64_MAX;
 }
 
 int weir__amqp_flow(struct weir__amqp_link *l, uint32_t credit, bool drain)

@@ -69,7 +69,7 @@ static inline size_t frames_for(size_t bytes, size_t each)
     return bytes <= each ? 1 : (bytes + each - 1) / each;
 }
 
-uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
+static inline uint32_t sendable(const struct weir__amqp_link *l)
 {
     const struct weir__amqp_session *s = l->s;
     const struct weir__amqp *e = s->e;
@@ -77,8 +77,13 @@ uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
     if (l->role != WEIR__AMQP_SENDER || l->partial || !l->sent_attach ||
         e->stage != WEIR__AMQP_STAGE_LIVE || !s->remote_window || !weir__amqp_ring_room(&s->out))
         return 0;
-    if (l->limit && l->carried >= l->limit) return 0;
+    if (l->carried >= l->limit) return 0;
     return weir__amqp_pending(e) < e->waiting_max ? l->credit : 0;
+}
+
+uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
+{
+    return sendable(l);
 }
 
 /* A message that the window cannot take at once must have a place to wait in. */
@@ -107,7 +112,7 @@ uint8_t *weir__amqp_deliver(struct weir__amqp_link *l, size_t bytes)
     size_t room = HEAD + bytes;
     uint8_t *to;
 
-    if (!weir__amqp_sendable(l)) return NULL;
+    if (!sendable(l)) return NULL;
     if (__builtin_expect(bytes > frame_payload(l), 0) && !(room = room_for_many(l, bytes)))
         return NULL;
     to = room <= e->out.cap - e->out.len ? e->out.at + e->out.len : weir__amqp_room(e, room);
@@ -180,19 +185,20 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
     struct weir__amqp *e = s->e;
     struct outgoing o = {s->out.next, format, settled};
     uint8_t *to = e->out.at + e->out.len;
+    size_t size = HEAD + bytes;
 
-    assert(e->delivering == e->out.len && l->credit && s->remote_window);
+    assert(e->delivering == e->out.len); /* weir__amqp_deliver has seen that it can be sent */
     weir__amqp_ring_add(&s->out, settled || l->no_outcomes ? 0 : l->handle + 1);
     l->credit--;
     l->delivery_count++;
     l->carried += bytes;
-    if (__builtin_expect(bytes > frame_payload(l), 0)) {
+    if (__builtin_expect(size > e->peer_frame, 0)) {
         send_many(l, bytes, &(struct outgoing){o.id, format, settled});
         return o.id;
     }
     put_head(l, to, bytes, &o, false);
-    weir__amqp_trace(e, true, to, HEAD + bytes);
-    e->out.len += HEAD + bytes;
+    weir__amqp_trace(e, true, to, size);
+    e->out.len += size;
     s->remote_window--;
     s->next_outgoing_id++;
     return o.id;

@@ -81,6 +81,7 @@ static struct weir__amqp_link *make_link(struct weir__amqp_session *s, uint32_t 
     l->s = s;
     l->handle = handle;
     l->role = role;
+    l->limit = UINT64_MAX;
     l->name_len = name.len;
     if (name.len) memcpy(l->name, name.at, name.len);
     weir__buf_init(&l->buf, s->e->limits.partial_bytes);

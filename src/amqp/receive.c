@@ -79,11 +79,13 @@ static inline bool read_usual(const uint8_t *f, size_t size, struct transfer *t)
     if (!(p = read_uint(p, &t->handle)) || !(p = read_uint(p, &t->id)) ||
         !(p = read_tag(p, &t->tag)) || !(p = read_uint(p, &t->format)))
         return false;
+    if (!is_flag(p[0]) || p + count - 4 != end) return false;
     t->settled = p[0] == 0x41;
-    if (!t->settled && !are_unset(p, 1)) return false;
-    if (end - p != (ptrdiff_t)count - 4) return false;
-    if (count == TRANSFER_FIELDS && !is_flag(p[6])) return false; /* batchable */
-    if (!are_unset(p + 1, count == TRANSFER_FIELDS ? 5 : count - 5)) return false;
+    if (__builtin_expect(count == TRANSFER_FIELDS, 1)) { /* the last is batchable */
+        if (!is_flag(p[6]) || !are_unset(p + 1, 5)) return false;
+    } else if (!are_unset(p + 1, count - 5)) {
+        return false;
+    }
     t->payload = weir__bytes_of(end, size - (size_t)(end - f));
     return true;
 }

@@ -77,7 +77,7 @@ struct weir__amqp_link {
     uint32_t credit, delivery_count;
     uint32_t keep_credit; /* topped up to this many; 0: by the owner */
     uint64_t max_message; /* UINT64_MAX: any */
-    uint64_t limit;       /* bytes of payload that the receiver lets come; 0: it has not said */
+    uint64_t limit;       /* bytes of payload that the receiver lets come; UINT64_MAX: any */
     uint64_t carried;     /* sender: bytes of payload so far */
 
     /* Receiver: the message of which some frames came. Sender: of which some frames went. */
