@@ -1,6 +1,8 @@
 #include "server/budget.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,23 +44,26 @@ void weir__budget_fini(struct weir__budget *b)
 
 /* ---- addresses ---- */
 
-/* "127.0.0.1:49152" without its port. A machine has all addresses of a /64 of IPv6, so only that
- * part counts: the first four groups, as they are written. */
+/* "127.0.0.1:49152" or "[::1]:49152" without brackets and port. A machine has all addresses of a /64 of
+ * IPv6, so only that part counts, in a form of our own: the same address is written in several. */
 static void name_origin(const char *peer, char name[NAME_BYTES])
 {
-    const char *end = strrchr(peer, ':');
-    size_t len = end ? (size_t)(end - peer) : strlen(peer);
-    int groups = 0;
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};     /* an address of IPv4 */
+    const char *at = peer + (*peer == '['), *end = strpbrk(at, "]%"); /* a zone may follow */
+    uint8_t ip[16];
+    size_t len;
 
-    if (*peer == '[' && strncmp(peer, "[::ffff:", 8) != 0)
-        for (size_t i = 0; i < len && groups < 4; i++)
-            if (peer[i] == ':' && (++groups == 4 || peer[i + 1] == ':')) {
-                len = i;
-                break;
-            }
+    if (!end) end = strrchr(at, ':');
+    len = end ? (size_t)(end - at) : strlen(at);
     if (len >= NAME_BYTES) len = NAME_BYTES - 1;
-    memcpy(name, peer, len);
+    memcpy(name, at, len);
     name[len] = '\0';
+    if (inet_pton(AF_INET6, name, ip) != 1) return;
+    if (memcmp(ip, mapped, sizeof mapped) == 0)
+        inet_ntop(AF_INET, ip + sizeof mapped, name, NAME_BYTES);
+    else
+        snprintf(name, NAME_BYTES, "%02x%02x:%02x%02x:%02x%02x:%02x%02x/64", ip[0], ip[1], ip[2],
+                 ip[3], ip[4], ip[5], ip[6], ip[7]);
 }
 
 static struct weir__origin **head_of(struct weir__budget *b, const char *name)

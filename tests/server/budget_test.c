@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #define GUESTS 8
+#define MANY (2 * WEIR__BUDGET_ORIGINS)
 
 /* All lists are touched on the loop, as connections do it. */
 struct guest {
@@ -196,7 +197,9 @@ static void an_address_has_so_many_places(void **state)
 {
     static const char *const rows[][2] = {{"10.0.0.1:5", "10.0.0.1:6"},
                                           {"[2001:db8:1:2:3::1]:5", "[2001:db8:1:2:4::9]:6"},
-                                          {"[::ffff:10.0.0.1]:5", "[::ffff:10.0.0.1]:6"}};
+                                          {"[2001:db8::1]:5", "[2001:db8:0:0:1::]:6"},
+                                          {"[fe80::1%eth0]:5", "[fe80::2%eth0]:6"},
+                                          {"[::ffff:10.0.0.1]:5", "10.0.0.1:6"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -212,6 +215,50 @@ static void an_address_has_so_many_places(void **state)
         assert_int_equal(atomic_load(&s->budget.evicted), 1);
         end(s);
     }
+}
+
+static struct guest *many[2];
+
+static void enter_many(void *arg)
+{
+    struct scene *s = arg;
+    char peer[32];
+
+    for (unsigned twice = 0; twice < 2; twice++)
+        for (unsigned i = 0; i < MANY; i++) {
+            struct guest *g = &many[twice][i];
+            g->account = (struct weir__account){.budget = &s->budget, .stranger = true};
+            snprintf(peer, sizeof peer, "10.0.%u.%u:5", i / 256, i % 256);
+            weir__newcomer_enter(&g->as, &g->account, s->loop, peer, on_evict, g);
+        }
+    atomic_store(&s->done, true);
+}
+
+static void leave_many(void *arg)
+{
+    struct scene *s = arg;
+
+    for (unsigned i = 0; i < 2 * MANY; i++)
+        weir__newcomer_leave(&many[i / MANY][i % MANY].as, &s->budget);
+    atomic_store(&s->done, true);
+}
+
+/* More addresses than there are heads of lists, each twice: it is found again, and its first goes. */
+static void every_address_is_found_again(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.per_address = 1});
+    struct weir__post post;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) assert_non_null(many[i] = calloc(MANY, sizeof *many[i]));
+    weir__post_init(&post, enter_many, s);
+    run(s, &post);
+    assert_int_equal(weir__budget_strangers(&s->budget), MANY);
+    assert_int_equal(atomic_load(&s->budget.evicted), MANY);
+    weir__post_init(&post, leave_many, s);
+    run(s, &post);
+    end(s);
+    for (int i = 0; i < 2; i++) free(many[i]);
 }
 
 /* Whoever leaves in the same turn in which it was told to go is not called any more. */
@@ -235,6 +282,7 @@ int main(void)
         cmocka_unit_test(strangers_go_until_there_is_room),
         cmocka_unit_test(a_small_budget_is_not_all_for_strangers),
         cmocka_unit_test(an_address_has_so_many_places),
+        cmocka_unit_test(every_address_is_found_again),
         cmocka_unit_test(who_has_left_is_not_called),
     };
 
