@@ -29,7 +29,7 @@ void weir__segment_close(struct weir__segment *seg)
     free(seg);
 }
 
-int weir__log_remove_segment(struct weir__log *log, struct weir__segment *seg)
+int weir__log_remove_file(struct weir__log *log, const struct weir__segment *seg)
 {
     char path[WEIR__LOG_PATH_BYTES];
     struct weir_error err;
@@ -38,6 +38,13 @@ int weir__log_remove_segment(struct weir__log *log, struct weir__segment *seg)
     if (rc == 0) rc = log->fs->ops->remove(log->fs, path, &err);
     if (rc != 0)
         weir__log_line(&log->o.logger, WEIR__WARN, "log", "removing %s: %s", seg->name, err.text);
+    return rc;
+}
+
+int weir__log_remove_segment(struct weir__log *log, struct weir__segment *seg)
+{
+    int rc = weir__log_remove_file(log, seg);
+
     weir__segment_close(seg);
     return rc;
 }

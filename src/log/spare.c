@@ -107,7 +107,6 @@ void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
 {
     bool reuse = seg->pins == 1 && !seg->lost && !seg->headless && !seg->spoilt && !log->spare &&
                  in_use(log) && seg->h.capacity == weir__capacity_next(log, true, 0);
-    char path[WEIR__LOG_PATH_BYTES];
     int rc = 0;
 
     if (reuse) { /* nobody can find it any more */
@@ -124,8 +123,7 @@ void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
     }
     weir__mutex_unlock(&log->lock);
     if (reuse) rc = make_ready(log, seg, NULL);
-    if ((!reuse || rc != 0) && weir__log_path(log->dir, seg->name, path, NULL) == 0)
-        log->fs->ops->remove(log->fs, path, NULL);
+    if (!reuse || rc != 0) weir__log_remove_file(log, seg);
     weir__mutex_lock(&log->lock);
     if (!reuse)
         weir__log_unpin(log, seg);

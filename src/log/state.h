@@ -275,7 +275,9 @@ void weir__log_name_active(struct weir__log *, const struct weir__segment *);
 int weir__log_make_segment(struct weir__log *, uint64_t capacity, uint64_t least,
                            struct weir__segment **out, struct weir_error *);
 int weir__log_head_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
-int weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* file and memory */
+int weir__log_remove_file(struct weir__log *,
+                          const struct weir__segment *);                  /* warns if it cannot */
+int weir__log_remove_segment(struct weir__log *, struct weir__segment *); /* and its memory */
 int weir__log_push_segment(struct weir__log *, struct weir__segment *, struct weir_error *);
 /* Names made or removed in the folder are durable when it returns 0. */
 int weir__log_sync_names(struct weir__log *, struct weir_error *);

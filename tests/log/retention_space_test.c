@@ -386,6 +386,34 @@ static void an_expiry_without_a_descriptor_waits(void **state)
     assert_in_range(stats_of(w).stored_bytes, 256u << 10, 400u << 10);
 }
 
+static void count_removals(enum weir__level level, const char *room, const char *line, void *user)
+{
+    (void)room;
+    *(unsigned *)user += level == WEIR__WARN && strstr(line, "removing ");
+}
+
+/* A file that cannot be removed is told, and one that can be is not. */
+static void a_removal_that_fails_is_told(void **state)
+{
+    struct workload *w = *state;
+    unsigned told = 0;
+
+    w->options.retain_bytes = 256u << 10;
+    w->options.logger = (struct weir__logger){count_removals, &told};
+    start(w);
+    w->history->may_expire = true;
+    w->history->keep_from_ms = INT64_MAX;
+    for (int i = 0; i < 80; i++) put(w, 9000);
+    step(w);
+    assert_int_equal(told, 0);
+    for (int i = 0; i < 80; i++) put(w, 9000);
+    refuse(w, SIMFS_REMOVE, 1, WEIR_EIO, true);
+    step(w);
+    assert_true(simfs_failed(w->disk));
+    assert_true(told > 0);
+    simfs_fail(w->disk, NULL);
+}
+
 /* ---- what is told ---- */
 
 static void stats_tell_what_is_kept(void **state)
@@ -468,6 +496,7 @@ int main(void)
         ON_SIM(a_roll_survives_every_shortage),
         ON_SIM(a_roll_onto_a_spare_needs_no_descriptor),
         ON_SIM(an_expiry_without_a_descriptor_waits),
+        ON_SIM(a_removal_that_fails_is_told),
         ON_SIM(stats_tell_what_is_kept),
         ON_SIM(stats_pass_over_empty_segments),
     };
