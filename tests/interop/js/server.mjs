@@ -123,7 +123,7 @@ export class Server {
 }
 
 // Takes `count` events of one partition, or of all, and then closes the subscription.
-export function receive(client, count, partition, options = {}, timeoutMs = 20000) {
+export function receive(client, count, partition, options = {}, timeoutMs = 60000) {
   const got = [];
   return new Promise((resolve, reject) => {
     let subscription;

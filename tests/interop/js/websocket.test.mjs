@@ -66,7 +66,7 @@ test("a thousand sends at once, and all of them come back", { skip }, () =>
   withClients("eh3", async (producer, consumer) => {
     const body = "x".repeat(1000);
     await Promise.all(Array.from({ length: 1000 }, () => producer.sendBatch([{ body }])));
-    const got = await receive(consumer, 1000, "0", start);
+    const got = await receive(consumer, 1000, "0", { ...start, maxBatchSize: 100 });
     assert.deepEqual(got.map((e) => e.sequenceNumber), Array.from({ length: 1000 }, (_, i) => i));
     assert.ok(got.every((e) => e.body === body));
   }));
