@@ -232,9 +232,12 @@ static int fail(const struct weir__serve *s, int rc, const struct weir_error *er
 
 static int serve_namespace(struct weir__serve *s, struct weir__stop *stop)
 {
+    struct weir__rule owner;
     struct weir_error err;
     int rc = weir__serve_choose_key(s, &err);
 
+    if (rc == 0)
+        rc = weir__namespace_own(s->ns, &owner, &err); /* who has its key may come at once */
     if (rc == 0) rc = weir__wanted_make(&s->wanted, s->ns, &err);
     if (rc == 0) rc = weir__serve_open_tls(s, &err);
     if (rc != 0) return fail(s, rc, &err);
