@@ -25,7 +25,7 @@
 #include "support/tempdir.h"
 
 #define PATIENCE_S 20
-#define TOKEN_MS 1000 /* long enough for a handshake on a busy machine */
+#define TOKEN_MS 2000 /* long enough for a handshake on a busy machine */
 #define LOG_BYTES 8192
 
 #define SASL "AMQP\3\1\0\0"
@@ -39,6 +39,7 @@
 #define OPEN "\0\0\0\x12\2\0\0\0\0\x53\x10\xc0\5\1\xa1\2me"
 #define OPEN_IMPATIENT /* who wants to hear something in 500 ms */                                 \
     "\0\0\0\x1a\2\0\0\0\0\x53\x10\xc0\x0d\5\xa1\2me\x40\x40\x40\x70\0\0\1\xf4"
+#define BEAT_MS 200 /* so it hears something after so long */
 #define EMPTY "\0\0\0\x08\2\0\0\0"
 
 struct identity {
@@ -532,7 +533,7 @@ static void who_shows_no_token_is_closed(void **state)
     len = hear_frame(&p, bytes, sizeof bytes);
     assert_int_equal(bytes[2], 0x18); /* close */
     assert_true(has(bytes, len, "amqp:unauthorized-access"));
-    assert_true(has(bytes, len, "No token was presented within 1 seconds."));
+    assert_true(has(bytes, len, "No token was presented within 2 seconds."));
     hang_up(&p);
 }
 
@@ -561,7 +562,7 @@ static void whose_token_was_refused_may_come_again(void **state)
         assert_true(len > 2);
     } while (bytes[2] != 0x18); /* close */
     assert_true(has(bytes, len, "amqp:connection:forced"));
-    assert_true(has(bytes, len, "No valid token was presented within 1 seconds."));
+    assert_true(has(bytes, len, "No valid token was presented within 2 seconds."));
     hang_up(&p);
 }
 
@@ -578,16 +579,17 @@ static long switches(void)
 static void who_shows_no_token_holds_nobody_up(void **state)
 {
     struct scene *s = *state;
-    struct peer idler = dial(weir__server_amqp(s->server)), other = dial_tls(s, &s->alice);
+    struct peer idler, other = dial_tls(s, &s->alice);
     uint8_t bytes[1024] = {0};
     long before;
 
     come_in_as(&other, EXTERNAL, sizeof EXTERNAL - 1, OPEN_IMPATIENT, sizeof OPEN_IMPATIENT - 1);
+    idler = dial(weir__server_amqp(s->server));
     come_in(&idler, ANONYMOUS, sizeof ANONYMOUS - 1);
     assert_true(hear_frame(&idler, bytes, sizeof bytes) > 2);
     assert_int_equal(bytes[2], 0x18); /* close */
     before = switches();
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < TOKEN_MS / BEAT_MS + 8; i++) { /* those of the time before lie there */
         assert_int_equal(hear(&other, bytes, sizeof EMPTY - 1), sizeof EMPTY - 1);
         assert_memory_equal(bytes, EMPTY, sizeof EMPTY - 1);
     }

@@ -6,7 +6,7 @@
  *         is thrown out. Prints how much it said, and how often it had to come back
  *     attack hold     PORT COUNT BYTES AUDIENCE TOKEN HUB
  *         COUNT connections, each with a message of which BYTES came and the last frame never does.
- *         Prints "ready", waits for the end of its input, prints how many the server has closed
+ *         Prints "ready", waits for the end of its input, prints how many the server closes
  *     attack crowd    PORT COUNT
  *         COUNT connections that say open and nothing more, all of one address; as hold
  *     attack measure  PORT SECONDS 0 AUDIENCE TOKEN HUB
@@ -444,14 +444,28 @@ static int attack(int64_t seconds, double rate, unsigned first_kind)
 
 /* ---- those who hold on ---- */
 
-static int wait_and_count(const int *fds, unsigned count)
+/* Whether the server closes it within so long. */
+static bool is_closed(int fd, int wait_ms)
+{
+    int64_t until = now_ns() + wait_ms * INT64_C(1000000);
+
+    while (fd >= 0 && drain(fd)) {
+        int64_t left_ms = (until - now_ns()) / 1000000;
+        if (left_ms <= 0 ||
+            poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, (int)left_ms) <= 0)
+            return false;
+    }
+    return true;
+}
+
+static int wait_and_count(const int *fds, unsigned count, int wait_ms)
 {
     unsigned closed = 0;
 
     printf("ready\n");
     fflush(stdout);
     while (getchar() != EOF) continue;
-    for (unsigned i = 0; i < count; i++) closed += fds[i] < 0 || !drain(fds[i]);
+    for (unsigned i = 0; i < count; i++) closed += is_closed(fds[i], wait_ms);
     printf("%u of %u closed\n", closed, count);
     return 0;
 }
@@ -467,7 +481,7 @@ static int hold(unsigned count, size_t bytes)
         fds[i] = enter(i);
         if (fds[i] >= 0) say(fds[i], b.at, b.len);
     }
-    return wait_and_count(fds, count);
+    return wait_and_count(fds, count, PATIENCE_MS);
 }
 
 static int crowd(unsigned count)
@@ -481,7 +495,7 @@ static int crowd(unsigned count)
         say(fds[i], b.at, b.len);
         wait_for(fds[i], OPEN);
     }
-    return wait_and_count(fds, count);
+    return wait_and_count(fds, count, 0);
 }
 
 /* ---- the others ---- */
