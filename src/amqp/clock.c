@@ -29,6 +29,7 @@ static int64_t check_silence(struct weir__amqp *e, int64_t now_ms)
         return e->born_ms + e->o.handshake_ms;
     }
     if (e->stage == WEIR__AMQP_STAGE_CLOSING) {
+        if (e->closing_ms == WEIR__AMQP_NOT_YET) e->closing_ms = now_ms;
         if (now_ms - e->closing_ms >= e->o.close_ms) {
             weir__amqp_problem(e, WEIR__AMQP_COND_FORCED, "close was not answered");
             weir__amqp_fall(e);

@@ -261,5 +261,5 @@ void weir__amqp_close(struct weir__amqp *e, const struct weir__amqp_error *error
     write_close(e, error);
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return;
     e->stage = WEIR__AMQP_STAGE_CLOSING;
-    e->closing_ms = e->now_ms;
+    e->closing_ms = WEIR__AMQP_NOT_YET; /* now_ms may be long ago */
 }

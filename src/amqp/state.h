@@ -26,6 +26,7 @@
 #define WEIR__AMQP_TAG_USUAL 32 /* bytes of a delivery-tag, by the specification; */
 #define WEIR__AMQP_TAG_MAX 255  /* but Azure's old JavaScript client makes it of a message-id */
 #define WEIR__AMQP_PROBLEM_MAX 256
+#define WEIR__AMQP_NOT_YET INT64_MIN /* of a time */
 
 enum weir__amqp_stage {
     WEIR__AMQP_STAGE_HEADER,   /* the first header of the protocol */
@@ -136,7 +137,8 @@ struct weir__amqp {
     struct weir__amqp_settlement gathered;
 
     bool ticked, heard;
-    int64_t now_ms, born_ms, heard_ms, spoke_ms, closing_ms, frame_since_ms;
+    int64_t now_ms, born_ms, heard_ms, spoke_ms, frame_since_ms;
+    int64_t closing_ms;           /* when our close was seen first; WEIR__AMQP_NOT_YET */
     int64_t read_ms;              /* a clock that stands still while the owner does not read */
     int64_t messages_ms;          /* by it: when to look for a message that takes too long */
     uint32_t partials;            /* links with a message of which some frames came */
