@@ -271,13 +271,24 @@ static inline void client_send(int fd, const void *at, size_t len)
     }
 }
 
+/* A program that was stopped and goes on finds a read with a time limit interrupted (signal(7)). */
+static inline ssize_t client_read(int fd, void *to, size_t room)
+{
+    ssize_t n;
+
+    do {
+        n = recv(fd, to, room, 0);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
 /* Reads len bytes, or to the end; how many. -1: reset. */
 static inline ssize_t client_receive(int fd, void *to, size_t len)
 {
     size_t got = 0;
 
     while (got < len) {
-        ssize_t n = recv(fd, (char *)to + got, len - got, 0);
+        ssize_t n = client_read(fd, (char *)to + got, len - got);
         if (n == 0) break;
         if (n < 0 && errno == ECONNRESET) return -1;
         assert_true(n > 0);

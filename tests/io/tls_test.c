@@ -107,7 +107,7 @@ static bool peer_flush(struct peer *p)
 static bool peer_fill(struct peer *p)
 {
     uint8_t bytes[4096];
-    ssize_t n = recv(p->fd, bytes, p->piece ? p->piece : sizeof bytes, 0);
+    ssize_t n = client_read(p->fd, bytes, p->piece ? p->piece : sizeof bytes);
 
     return n > 0 && BIO_write(p->in, bytes, (int)n) == (int)n;
 }

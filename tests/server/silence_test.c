@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "server/server.h"
+#include "support/patience.h"
 #include "support/tempdir.h"
 
 #define IDLE_MS 300
@@ -70,11 +71,7 @@ static int tear_down(void **state)
 /* Everything until the server hangs up. */
 static size_t hear_all(struct scene *s, uint8_t *to, size_t room)
 {
-    size_t got = 0;
-    ssize_t n;
-
-    while (got < room && (n = recv(s->fd, to + got, room - got, 0)) > 0) got += (size_t)n;
-    return got;
+    return patience_recv_all(s->fd, to, room);
 }
 
 /* The first code behind the protocol header, then of each frame: 10 open ... 18 close. */
@@ -143,7 +140,7 @@ static void a_machine_without_power_is_noticed(void **state)
     int fd, probe_ms, dead_ms;
 
     assert_int_equal(send(s->fd, "AMQP\0\1\0\0", 8, MSG_NOSIGNAL), 8);
-    assert_int_equal(recv(s->fd, header, sizeof header, MSG_WAITALL), 8);
+    assert_int_equal(patience_recv_all(s->fd, header, sizeof header), 8);
     fd = find_other_end(s);
     assert_true(fd >= 0);
     assert_int_not_equal(option(fd, SOL_SOCKET, SO_KEEPALIVE), 0);
