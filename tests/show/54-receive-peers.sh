@@ -73,8 +73,8 @@ awk -v ours="$ours" -v rabbit="$rabbit" -v floor="$floor" -v cpu="$cpu" -v r="$R
         if (!rabbit || !floor) { print "a peer was not measured"; exit 1 }
         judge("rabbitmq-stream", ours / rabbit, r)
         judge("floor", ours / floor, f)
-        bad += cpu > goal
+        bad += (cpu > goal)
         printf "ROW receive-peers event_bytes=100 rounds=%d client_cpu_ns=%s goal=%d %s\n", rounds, cpu, goal,
-            cpu > goal ? "MISSED" : "ok"
+            (cpu > goal) ? "MISSED" : "ok"
         exit bad > 0
     }'
