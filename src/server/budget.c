@@ -233,6 +233,12 @@ static void move_by(struct weir__account *a, size_t bytes)
     atomic_store(&a->bytes, bytes);
 }
 
+/* What is there whether there is room or not, such as output, has the rest. */
+static size_t for_asking(const struct weir__budget *b)
+{
+    return b->limits.bytes - b->limits.bytes / 64;
+}
+
 bool weir__account_grow(struct weir__account *a, size_t more)
 {
     struct weir__budget *b = a->budget;
@@ -240,7 +246,7 @@ bool weir__account_grow(struct weir__account *a, size_t more)
     if (more == 0) return true;
     if (more > b->limits.bytes) return false;
     move_by(a, atomic_load(&a->bytes) + more);
-    if (atomic_load(&b->used) <= b->limits.bytes && (!a->stranger || keep_share(b))) return true;
+    if (atomic_load(&b->used) <= for_asking(b) && (!a->stranger || keep_share(b))) return true;
     move_by(a, atomic_load(&a->bytes) - more);
     return false;
 }

@@ -9,7 +9,8 @@
  * places are taken, the oldest goes. When their share is used up, the oldest go until what the
  * others hold is within it: one who holds nothing makes no room.
  *
- *   WEIR__BUDGET_BYTES            of all: a message is refused as server-busy, a body with 503
+ *   WEIR__BUDGET_BYTES            of all, a 64th of it for what is not asked for, such as output: a
+ *                                 message is refused as server-busy, a body with 503
  *   WEIR__BUDGET_STRANGER_BYTES   of strangers, but no more than a quarter of all: the oldest go
  *   WEIR__BUDGET_PER_ADDRESS      strangers of one address (IPv6: of one /64): its oldest goes
  *
