@@ -27,7 +27,14 @@ static int usage(void)
 
 static uint32_t number(int argc, char **argv, int i, uint32_t otherwise)
 {
-    return i < argc && atol(argv[i]) > 0 ? (uint32_t)atol(argv[i]) : otherwise;
+    unsigned long n;
+    char *end;
+
+    if (i >= argc) return otherwise;
+    n = strtoul(argv[i], &end, 10);
+    if (*end == '\0' && n > 0 && n <= UINT32_MAX) return (uint32_t)n;
+    fprintf(stderr, "home_security: '%s' is no number from 1 to %u\n", argv[i], UINT32_MAX);
+    exit(2);
 }
 
 /* Blocked in every thread, and waited for. */
