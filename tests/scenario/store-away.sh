@@ -3,7 +3,7 @@
 # back: no partition moves, no event is given twice, events go on, and the checkpoints catch up. The
 # show 64-store-away does this at full length; here the machine may be busy, so there is SLACK_S.
 # gcc only
-# about 15 s
+# about 20 s
 set -eu
-export RATE=400 OUTAGE_S=6 SLACK_S=5
+export RATE=400 OUTAGE_S=10 SLACK_S=5
 exec /usr/bin/python3 -B "$(dirname "$0")/../show/fleet/fleet.py" outage 1

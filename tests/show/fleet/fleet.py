@@ -26,9 +26,9 @@ from sqlite import Sqlite
 
 RATE = os.environ.get("RATE", "1600")              # events in a second, one by one
 OUTAGE_S = float(os.environ.get("OUTAGE_S", "60"))
-SLACK_S = float(os.environ.get("SLACK_S", "0.5"))  # for the machine, where a beat is allowed
+SLACK_S = float(os.environ.get("SLACK_S", "0.5"))  # for the machine
 BEAT_S, EXPIRE_S = 1, 3                            # the processor's defaults
-PAUSE_S = 2                                        # no partition waits longer for an event
+PAUSE_S = 1.5 + SLACK_S                            # no partition waits longer for an event
 TAKEN_S, MOVED_S = 5, 0.25                         # until others give its events, at p99
 ALONE_S, ALL_S = 1, 3                              # from the start until all is owned
 NETWORK, HOME = os.environ.get("FLEET_NETWORK"), os.environ.get("FLEET_HOME", "127.0.0.1")
