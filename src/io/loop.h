@@ -29,10 +29,12 @@
 /* Turns by how long they took, from the end of the wait to the beginning of the next. The last
  * bucket has those above every bound. */
 #define WEIR__LOOP_TURN_BUCKETS 13
+#define WEIR__LOOP_LONG_US 5000
 
 struct weir__loop_turns {
     uint64_t buckets[WEIR__LOOP_TURN_BUCKETS];
-    uint64_t ns; /* all of them together */
+    uint64_t ns;          /* all of them together */
+    uint64_t worked_long; /* turns in which a loop worked for more than WEIR__LOOP_LONG_US */
 };
 
 struct weir__loop;

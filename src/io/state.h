@@ -35,10 +35,11 @@ struct weir__loop {
     bool active;       /* something happened in this turn */
     int64_t active_ns; /* when it last did, where loops spin */
     uint64_t turn;
-    int64_t began_ns; /* this turn; 0: it waits still */
+    int64_t began_ns;                /* this turn; 0: it waits still */
+    int64_t worked_ns, worked_at_ns; /* what the thread's clock said, and when */
     /* Written by the loop only. */
     atomic_ullong turn_buckets[WEIR__LOOP_TURN_BUCKETS];
-    atomic_ullong turn_ns;
+    atomic_ullong turn_ns, long_turns;
 };
 
 /* turn.c: the first that happens in a turn begins it, and its end is counted. */

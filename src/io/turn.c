@@ -1,9 +1,18 @@
 /* turn.c - how long the turns of a loop take.
  *
  * A turn begins with the first call that the wait for sockets, mail or timers leads to, so that the
- * wait is not counted, and ends when everything was done. It costs two looks at the clock. */
+ * wait is not counted, and ends when everything was done. It costs two looks at the clock.
+ *
+ * A loop whose processor was given to others has long turns, too. Those in which it worked so long are
+ * counted besides, by the thread's own clock. That takes two microseconds to read, so what was read up
+ * to a millisecond before a turn will do: a turn may be taken for so much longer. */
+#include <time.h>
+
 #include "base/clock.h"
 #include "io/state.h"
+
+#define LONG_NS (WEIR__LOOP_LONG_US * INT64_C(1000))
+#define FRESH_NS INT64_C(1000000)
 
 static const uint32_t bounds_us[WEIR__LOOP_TURN_BUCKETS - 1] = {50,    100,   250,    500,
                                                                 1000,  2500,  5000,   10000,
@@ -14,9 +23,22 @@ uint32_t weir__loop_turn_bound_us(unsigned bucket)
     return bucket < WEIR__LOOP_TURN_BUCKETS - 1 ? bounds_us[bucket] : 0;
 }
 
+static int64_t worked_ns(void)
+{
+    struct timespec t;
+
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) == 0
+               ? t.tv_sec * INT64_C(1000000000) + t.tv_nsec
+               : 0;
+}
+
 void weir__loop_begin_turn(struct weir__loop *l)
 {
-    if (!l->began_ns) l->began_ns = weir__mono_ns();
+    if (l->began_ns) return;
+    l->began_ns = weir__mono_ns();
+    if (l->began_ns - l->worked_at_ns < FRESH_NS) return;
+    l->worked_at_ns = l->began_ns;
+    l->worked_ns = worked_ns();
 }
 
 /* Nobody else writes, so nothing has to be locked. */
@@ -34,6 +56,7 @@ void weir__loop_end_turn(struct weir__loop *l)
     while (b < WEIR__LOOP_TURN_BUCKETS - 1 && ns > (int64_t)bounds_us[b] * 1000) b++;
     add(&l->turn_buckets[b], 1);
     add(&l->turn_ns, (uint64_t)ns);
+    if (ns > LONG_NS && worked_ns() - l->worked_ns > LONG_NS) add(&l->long_turns, 1);
     l->began_ns = 0;
 }
 
@@ -49,5 +72,6 @@ void weir__loops_turns(struct weir__loops *all, struct weir__loop_turns *out)
         for (unsigned b = 0; b < WEIR__LOOP_TURN_BUCKETS; b++)
             out->buckets[b] += atomic_load_explicit(&l->turn_buckets[b], memory_order_relaxed);
         out->ns += atomic_load_explicit(&l->turn_ns, memory_order_relaxed);
+        out->worked_long += atomic_load_explicit(&l->long_turns, memory_order_relaxed);
     }
 }

@@ -155,7 +155,7 @@ static void write_budget(struct weir__answer *a, struct weir__budget *b)
 
 static void write_turns(struct weir__answer *a, struct weir__server *s)
 {
-    static const char name[] = "weir_loop_turn_seconds";
+    static const char name[] = "weir_loop_turn_seconds", busy[] = "weir_loop_busy_turns_total";
     struct weir__loop_turns turns = {0};
     uint64_t sum = 0;
 
@@ -171,6 +171,8 @@ static void write_turns(struct weir__answer *a, struct weir__server *s)
     }
     weir__answer_add(a, "%s_sum %.9f\n%s_count %" PRIu64 "\n", name, (double)turns.ns / 1e9, name,
                      sum);
+    write_head(a, busy, "counter", "Turns in which a loop itself worked for more than 5 ms.");
+    weir__answer_add(a, "%s %" PRIu64 "\n", busy, turns.worked_long);
 }
 
 static void write_server(struct weir__answer *a, struct weir__server *s)

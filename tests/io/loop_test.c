@@ -359,6 +359,46 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
+static void be_away(void *arg)
+{
+    (void)arg;
+    sleep_ms(3 * WEIR__LOOP_LONG_US / 1000);
+}
+
+static void work_hard(void *arg)
+{
+    clock_t until = clock() + 3 * WEIR__LOOP_LONG_US * (CLOCKS_PER_SEC / 1000000);
+
+    (void)arg;
+    while (clock() < until) continue; /* of the whole process, whose other threads wait */
+}
+
+/* As a loop is whose processor was given to others, and as one is that has too much to do. */
+static void only_work_makes_a_turn_busy(void **state)
+{
+    void (*const turns[])(void *) = {be_away, work_hard};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct weir__loops *all = start(1, 0);
+        struct weir__loop_turns seen;
+        struct weir__post post;
+
+        weir__post_init(&post, turns[i], NULL);
+        assert_int_equal(weir__loop_post(weir__loops_at(all, 0), &post), 0);
+        do {
+            sleep_ms(1);
+            seen = (struct weir__loop_turns){0};
+            weir__loops_turns(all, &seen);
+        } while (turns_above(&seen, WEIR__LOOP_LONG_US) == 0);
+        weir__loops_stop(all); /* which waits for the end of the turn */
+        seen = (struct weir__loop_turns){0};
+        weir__loops_turns(all, &seen);
+        assert_int_equal(seen.worked_long, i);
+        weir__loops_free(all);
+    }
+}
+
 /* What a loop waits is no part of a turn. */
 static void the_wait_is_not_counted(void **state)
 {
@@ -389,6 +429,7 @@ int main(void)
         cmocka_unit_test(nobody_starves_the_timers),
         cmocka_unit_test(a_turn_has_its_order),
         cmocka_unit_test(has_limits_and_defaults),
+        cmocka_unit_test(only_work_makes_a_turn_busy),
         cmocka_unit_test(long_turns_are_told_and_counted),
         cmocka_unit_test(the_wait_is_not_counted),
     };
