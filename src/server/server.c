@@ -135,7 +135,7 @@ static bool make_room(void *user)
     return weir__budget_make_room(&s->budget);
 }
 
-static int listen_on(struct weir__server *s, struct weir__listener **out, const char *address,
+static int listen_on(struct weir__server *s, weir__server_port *out, const char *address,
                      struct weir__tls_context *tls, bool (*accepted)(void *, struct weir__tcp *),
                      struct weir_error *err)
 {
@@ -150,10 +150,12 @@ static int listen_on(struct weir__server *s, struct weir__listener **out, const 
                                              .mistaken = weir__mistake_tls,
                                              .failed = weir__mistake_failed,
                                              .user = s};
+    struct weir__listener *l;
     int rc;
 
     if (!address) return 0;
-    rc = weir__listener_open(out, s->loops, &options, err);
+    rc = weir__listener_open(&l, s->loops, &options, err);
+    atomic_store(out, l);
     if (rc == 0 || rc == WEIR_EEXIST) return rc; /* the text names the address already */
     return weir__wrap(err, rc, "listening on %s", address);
 }
@@ -202,22 +204,29 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     return 0;
 }
 
+static const char *address_of(const weir__server_port *port)
+{
+    const struct weir__listener *l = atomic_load(port);
+
+    return l ? weir__listener_address(l) : NULL;
+}
+
 const char *weir__server_amqp(const struct weir__server *s)
 {
-    return s->amqp ? weir__listener_address(s->amqp) : NULL;
+    return address_of(&s->amqp);
 }
 
 const char *weir__server_amqps(const struct weir__server *s)
 {
-    return s->amqps ? weir__listener_address(s->amqps) : NULL;
+    return address_of(&s->amqps);
 }
 
 const char *weir__server_http(const struct weir__server *s)
 {
-    return s->http ? weir__listener_address(s->http) : NULL;
+    return address_of(&s->http);
 }
 
 const char *weir__server_https(const struct weir__server *s)
 {
-    return s->https ? weir__listener_address(s->https) : NULL;
+    return address_of(&s->https);
 }

@@ -342,6 +342,9 @@ struct weir__server_loop {
     bool stopping;
 };
 
+/* Written while others come by those that are open already. */
+typedef _Atomic(struct weir__listener *) weir__server_port;
+
 struct weir__server {
     struct weir__namespace *ns;
     struct weir__logger logger;
@@ -349,8 +352,8 @@ struct weir__server {
                   const char *line, void *user);
     struct weir__clock clock;
     struct weir__loops *loops;
-    struct weir__server_loop *at; /* one for each loop */
-    struct weir__listener *amqp, *amqps, *http, *https;
+    struct weir__server_loop *at;               /* one for each loop */
+    weir__server_port amqp, amqps, http, https; /* NULL: not served, or not yet */
     struct weir__issuer issuer;
     struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
