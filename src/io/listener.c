@@ -33,16 +33,16 @@ struct weir__listener {
     bool closing;
     int64_t told_ms; /* when a limit was last told; 0: never */
     struct weir__timer pause;
-    struct weir__post opening, closing_post, again;
+    struct weir__post beginning, closing_post, again;
     struct weir__resident resident;
     atomic_uint open, handshakes;
     atomic_uint descriptor_max;
     atomic_ullong accepted, refused;
     atomic_bool waiting; /* for a handshake to be over */
 
-    /* weir__listener_open waits for the loop; the lock guards these. */
+    /* weir__listener_begin waits for the loop; the lock guards these. */
     struct weir__mutex lock;
-    struct weir__cond opened;
+    struct weir__cond begun;
     bool answered;
     int answer;
     int failure; /* on the loop: answered when the polls are closed */
@@ -251,14 +251,14 @@ static void on_knock(uv_poll_t *p, int status, int events)
         if (handshakes_full(l) || !accept_one(l, e->fd)) return;
 }
 
-/* Opening and closing, on the loop. */
+/* Beginning and closing, on the loop. */
 
 static void answer(struct weir__listener *l, int rc)
 {
     weir__mutex_lock(&l->lock);
     l->answered = true;
     l->answer = rc;
-    weir__cond_signal(&l->opened);
+    weir__cond_signal(&l->begun);
     weir__mutex_unlock(&l->lock);
 }
 
@@ -318,7 +318,7 @@ static int wait_for_answer(struct weir__listener *l, struct weir_error *err)
     int rc;
 
     weir__mutex_lock(&l->lock);
-    while (!l->answered) weir__cond_wait(&l->opened, &l->lock, INT64_MAX);
+    while (!l->answered) weir__cond_wait(&l->begun, &l->lock, INT64_MAX);
     rc = l->answer;
     weir__mutex_unlock(&l->lock);
     return rc == 0 ? 0 : weir__fail(err, WEIR_EIO, "listening: %s", uv_strerror(rc));
@@ -344,12 +344,12 @@ static struct weir__listener *new_listener(struct weir__loops *loops,
     l->home = weir__loops_at(loops, 0);
     l->spare = weir__descriptor_move(open("/dev/null", O_RDONLY | O_CLOEXEC));
     weir__timer_init(&l->pause, on_pause_over, l);
-    weir__post_init(&l->opening, watch_ears, l);
+    weir__post_init(&l->beginning, watch_ears, l);
     weir__post_init(&l->closing_post, close_ears, l);
     weir__post_init(&l->again, on_again, l);
     l->resident = (struct weir__resident){.evict = close_ears, .arg = l};
     weir__mutex_init(&l->lock);
-    weir__cond_init(&l->opened);
+    weir__cond_init(&l->begun);
     return l;
 }
 
@@ -366,15 +366,18 @@ int weir__listener_open(struct weir__listener **out, struct weir__loops *loops,
     l->options.address = NULL; /* was borrowed */
     for (unsigned i = 0; i < l->bound.count; i++)
         l->ears[i] = (struct ear){.listener = l, .fd = l->bound.fd[i]};
-    if (rc == 0 && weir__loop_post(l->home, &l->opening) != 0)
-        rc = weir__fail(err, WEIR_ECLOSED, "listening: the loops have stopped");
-    else if (rc == 0)
-        rc = wait_for_answer(l, err);
     if (rc == 0)
         *out = l;
     else
         weir__listener_free(l);
     return rc;
+}
+
+int weir__listener_begin(struct weir__listener *l, struct weir_error *err)
+{
+    if (weir__loop_post(l->home, &l->beginning) != 0)
+        return weir__fail(err, WEIR_ECLOSED, "listening: the loops have stopped");
+    return wait_for_answer(l, err);
 }
 
 void weir__listener_close(struct weir__listener *l)
@@ -389,7 +392,7 @@ void weir__listener_free(struct weir__listener *l)
     for (unsigned i = 0; i < l->bound.count; i++)
         if (l->ears[i].fd >= 0) close(l->ears[i].fd);
     if (l->spare >= 0) close(l->spare);
-    weir__cond_fini(&l->opened);
+    weir__cond_fini(&l->begun);
     weir__mutex_fini(&l->lock);
     free(l);
 }

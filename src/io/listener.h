@@ -49,10 +49,13 @@ struct weir__listener_options {
     void *user;
 };
 
-/* It accepts when this returns. Not from a loop: it waits for one. A port that is taken:
+/* Takes the port: whoever connects waits until weir__listener_begin. A port that is taken:
  * WEIR_EEXIST, and the text names the process that holds it where that can be known. */
 int weir__listener_open(struct weir__listener **out, struct weir__loops *,
                         const struct weir__listener_options *, struct weir_error *);
+
+/* Accepts from now on. Once, and not from a loop: it waits for one. */
+int weir__listener_begin(struct weir__listener *, struct weir_error *);
 
 /* Changes descriptor_max, for those who come from now on. Any thread. */
 void weir__listener_keep(struct weir__listener *, unsigned descriptor_max);

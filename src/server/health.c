@@ -30,9 +30,7 @@ bool weir__health_answer(struct weir__visit *v)
     struct weir__server *s = v->server;
     struct weir_error why = {0};
 
-    if (!atomic_load(&s->ready))
-        weir__fail(&why, WEIR_EBUSY, "The server is starting.");
-    else if (atomic_load(&s->stopping))
+    if (atomic_load(&s->stopping))
         weir__fail(&why, WEIR_ECLOSED, "The server is stopping.");
     else if (!weir__census(s->ns, takes_events, &why) && why.code == 0)
         weir__fail(&why, WEIR_ENOMEM, "There is no memory left.");

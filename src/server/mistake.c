@@ -46,12 +46,6 @@ void weir__mistakes_prepare(struct weir__server *s)
     write_answer(s->to_browser_tls, "AMQP 1.0 inside TLS", weir__server_http(s));
 }
 
-/* Who comes while we start is told nothing. */
-static struct weir__bytes answer_browser(struct weir__server *s, const char *text)
-{
-    return atomic_load(&s->ready) ? weir__bytes_of(text, strlen(text)) : (struct weir__bytes){0};
-}
-
 static const char *advice_of(enum weir__sniff spoken)
 {
     const char *text = spoken < sizeof advice / sizeof advice[0] ? advice[spoken] : NULL;
@@ -62,7 +56,7 @@ static const char *advice_of(enum weir__sniff spoken)
 /* Its own line: the commonest of them, an Azure client that was not told to leave TLS away. */
 static void log_tls(const struct weir__server *s, const char *peer)
 {
-    const char *amqps = atomic_load(&s->ready) ? weir__server_amqps(s) : NULL;
+    const char *amqps = weir__server_amqps(s);
 
     weir__log_line(&s->logger, WEIR__WARN, "server",
                    "%s speaks TLS, and this port has none: put UseDevelopmentEmulator=true into "
@@ -82,7 +76,7 @@ struct weir__bytes weir__mistake_plain(struct weir__server *s, const char *peer,
     }
     weir__log_line(&s->logger, WEIR__WARN, "server", "%s speaks %s, and this port AMQP 1.0: %s",
                    peer, weir__sniff_name(spoken), advice_of(spoken));
-    if (spoken == WEIR__SNIFF_HTTP) return answer_browser(s, s->to_browser);
+    if (spoken == WEIR__SNIFF_HTTP) return weir__bytes_of(s->to_browser, strlen(s->to_browser));
     if (spoken == WEIR__SNIFF_KAFKA || spoken == WEIR__SNIFF_UNKNOWN)
         return weir__bytes_of(header_amqp, sizeof header_amqp);
     return (struct weir__bytes){0}; /* the engine has sent it to those who know AMQP */
@@ -99,7 +93,8 @@ struct weir__bytes weir__mistake_tls(void *user, const char *peer, enum weir__sn
                    amqp ? "send it to the port without, or take UseDevelopmentEmulator=true out of "
                           "its connection string"
                         : advice_of(spoken));
-    if (spoken == WEIR__SNIFF_HTTP) return answer_browser(s, s->to_browser_tls);
+    if (spoken == WEIR__SNIFF_HTTP)
+        return weir__bytes_of(s->to_browser_tls, strlen(s->to_browser_tls));
     return weir__bytes_of(header_tls, sizeof header_tls);
 }
 

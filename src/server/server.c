@@ -123,7 +123,6 @@ void weir__server_keep_descriptors(struct weir__server *s)
     struct weir__listener *all[] = {s->amqp, s->amqps, s->http, s->https};
     unsigned max = find_descriptor_max(s);
 
-    if (!atomic_load(&s->ready)) return; /* start does it, when all ports are there */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i]) weir__listener_keep(all[i], max);
 }
@@ -135,7 +134,7 @@ static bool make_room(void *user)
     return weir__budget_make_room(&s->budget);
 }
 
-static int listen_on(struct weir__server *s, weir__server_port *out, const char *address,
+static int take_port(struct weir__server *s, struct weir__listener **out, const char *address,
                      struct weir__tls_context *tls, bool (*accepted)(void *, struct weir__tcp *),
                      struct weir_error *err)
 {
@@ -150,14 +149,24 @@ static int listen_on(struct weir__server *s, weir__server_port *out, const char 
                                              .mistaken = weir__mistake_tls,
                                              .failed = weir__mistake_failed,
                                              .user = s};
-    struct weir__listener *l;
     int rc;
 
     if (!address) return 0;
-    rc = weir__listener_open(&l, s->loops, &options, err);
-    atomic_store(out, l);
+    rc = weir__listener_open(out, s->loops, &options, err);
     if (rc == 0 || rc == WEIR_EEXIST) return rc; /* the text names the address already */
     return weir__wrap(err, rc, "listening on %s", address);
+}
+
+/* When all of it is as it stays: whoever comes by one port may be told of the others. */
+static int begin_accepting(struct weir__server *s, struct weir_error *err)
+{
+    struct weir__listener *all[] = {s->amqp, s->amqps, s->http, s->https};
+    int rc = 0;
+
+    weir__mistakes_prepare(s);
+    for (size_t i = 0; rc == 0 && i < sizeof all / sizeof all[0]; i++)
+        if (all[i]) rc = weir__listener_begin(all[i], err);
+    return rc;
 }
 
 int weir__server_start(struct weir__server **out, const struct weir__server_options *o,
@@ -189,44 +198,40 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     weir__issuer_init(&s->issuer, o);
     rc = start_loops(s, o->loops, err);
     if (rc == 0) rc = weir__worker_start(&s->worker, "weir-worker", err);
-    if (rc == 0) rc = listen_on(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);
-    if (rc == 0) rc = listen_on(s, &s->amqps, o->amqps, o->tls, weir__connection_accept, err);
-    if (rc == 0) rc = listen_on(s, &s->http, o->http, NULL, weir__visit_accept, err);
-    if (rc == 0) rc = listen_on(s, &s->https, o->https, o->tls, weir__visit_accept, err);
+    if (rc == 0) rc = take_port(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);
+    if (rc == 0) rc = take_port(s, &s->amqps, o->amqps, o->tls, weir__connection_accept, err);
+    if (rc == 0) rc = take_port(s, &s->http, o->http, NULL, weir__visit_accept, err);
+    if (rc == 0) rc = take_port(s, &s->https, o->https, o->tls, weir__visit_accept, err);
+    if (rc == 0) rc = begin_accepting(s, err);
     if (rc != 0) {
         weir__server_stop(s);
         return rc;
     }
-    weir__mistakes_prepare(s);
-    atomic_store(&s->ready, true);
-    weir__server_keep_descriptors(s);
     *out = s;
     return 0;
 }
 
-static const char *address_of(const weir__server_port *port)
+static const char *address_of(const struct weir__listener *l)
 {
-    const struct weir__listener *l = atomic_load(port);
-
     return l ? weir__listener_address(l) : NULL;
 }
 
 const char *weir__server_amqp(const struct weir__server *s)
 {
-    return address_of(&s->amqp);
+    return address_of(s->amqp);
 }
 
 const char *weir__server_amqps(const struct weir__server *s)
 {
-    return address_of(&s->amqps);
+    return address_of(s->amqps);
 }
 
 const char *weir__server_http(const struct weir__server *s)
 {
-    return address_of(&s->http);
+    return address_of(s->http);
 }
 
 const char *weir__server_https(const struct weir__server *s)
 {
-    return address_of(&s->https);
+    return address_of(s->https);
 }

@@ -342,9 +342,6 @@ struct weir__server_loop {
     bool stopping;
 };
 
-/* Written while others come by those that are open already. */
-typedef _Atomic(struct weir__listener *) weir__server_port;
-
 struct weir__server {
     struct weir__namespace *ns;
     struct weir__logger logger;
@@ -352,8 +349,8 @@ struct weir__server {
                   const char *line, void *user);
     struct weir__clock clock;
     struct weir__loops *loops;
-    struct weir__server_loop *at;               /* one for each loop */
-    weir__server_port amqp, amqps, http, https; /* NULL: not served, or not yet */
+    struct weir__server_loop *at;                       /* one for each loop */
+    struct weir__listener *amqp, *amqps, *http, *https; /* NULL: not served */
     struct weir__issuer issuer;
     struct weir__worker *worker; /* does for HTTP what may wait for the disk */
     bool trace;
@@ -364,7 +361,6 @@ struct weir__server {
     uint64_t descriptors;                       /* that this process may have open */
     char to_browser[WEIR__SERVER_ANSWER_BYTES]; /* which came to the wrong port */
     char to_browser_tls[WEIR__SERVER_ANSWER_BYTES];
-    atomic_bool ready; /* everything above is as it stays */
     atomic_size_t unflushed;
     struct weir__budget budget; /* of what all connections hold in memory */
     atomic_bool trim_asked;

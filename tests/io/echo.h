@@ -189,6 +189,7 @@ static inline void echo_start(struct echo *e, struct weir__listener_options o)
     o.failed = echo_failed;
     o.user = e;
     if (weir__listener_open(&e->listener, e->loops, &o, &err) != 0) fail_msg("%s", err.text);
+    if (weir__listener_begin(e->listener, &err) != 0) fail_msg("%s", err.text);
 }
 
 /* Every connection that was opened has been closed by the end. */

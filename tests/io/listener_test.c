@@ -346,6 +346,35 @@ static void addresses_are_checked(void **state)
     echo_stop(&e);
 }
 
+/* So that nobody comes in while the other ports of a server are being opened. */
+static void nobody_comes_in_before_it_begins(void **state)
+{
+    struct echo e = {.room_max = 0};
+    struct weir__listener_options o = {.address = "127.0.0.1:0",
+                                       .accepted = echo_accepted,
+                                       .user = &e};
+    struct weir__listener *early, *never;
+    char back[4] = "";
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    assert_int_equal(weir__listener_open(&early, e.loops, &o, NULL), 0);
+    assert_int_equal(weir__listener_open(&never, e.loops, &o, NULL), 0);
+    fd = client_connect(weir__listener_port(early));
+    client_send(fd, "here", 4);
+    assert_int_equal(weir__listener_counts(early).accepted, 0);
+    assert_int_equal(weir__listener_begin(early, NULL), 0);
+    assert_int_equal(client_receive(fd, back, 4), 4);
+    assert_memory_equal(back, "here", 4);
+    close(fd);
+    weir__listener_close(early);
+    weir__listener_close(never);
+    echo_stop(&e);
+    weir__listener_free(early);
+    weir__listener_free(never);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +389,7 @@ int main(void)
         cmocka_unit_test(closed_it_keeps_its_connections),
         cmocka_unit_test(listens_on_ipv6),
         cmocka_unit_test(addresses_are_checked),
+        cmocka_unit_test(nobody_comes_in_before_it_begins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
