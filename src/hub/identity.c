@@ -93,7 +93,7 @@ int weir__namespace_id(struct weir__namespace *ns, char out[WEIR__NAMESPACE_ID_B
     return keep(ns, &kept_id, out, err);
 }
 
-int weir__namespace_own(struct weir__namespace *ns, struct weir__rule *out, struct weir_error *err)
+static int make_owner(struct weir__namespace *ns, struct weir__rule *out, struct weir_error *err)
 {
     struct weir__rule rule = {.name = WEIR__NAMESPACE_OWNER, .rights = WEIR__RIGHTS_ALL};
     struct weir_error why;
@@ -106,8 +106,26 @@ int weir__namespace_own(struct weir__namespace *ns, struct weir__rule *out, stru
         weir__log_line(&ns->options.logger, WEIR__WARN, "hub",
                        "the owner's key is good until the folder is closed, and not kept: %s",
                        why.text);
+    *out = rule;
+    return 0;
+}
+
+static bool find_owner(struct weir__namespace *ns, struct weir__rule *out)
+{
     weir__mutex_lock(&ns->lock);
-    if (!ns->owner.name[0]) ns->owner = rule;
+    *out = ns->owner;
+    weir__mutex_unlock(&ns->lock);
+    return out->name[0] != '\0';
+}
+
+int weir__namespace_own(struct weir__namespace *ns, struct weir__rule *out, struct weir_error *err)
+{
+    struct weir__rule made;
+    int rc = find_owner(ns, out) ? 0 : make_owner(ns, &made, err);
+
+    if (rc != 0 || out->name[0]) return rc;
+    weir__mutex_lock(&ns->lock);
+    if (!ns->owner.name[0]) ns->owner = made;
     *out = ns->owner;
     weir__mutex_unlock(&ns->lock);
     return 0;

@@ -1,0 +1,114 @@
+/* identity_test.c - what a folder is known by: its id, and the key of its owner. */
+#include "hub/namespace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "hub/world.h"
+
+#define OWNER_FILE WORLD_DIR "/owner"
+
+static struct world w;
+
+static int set_up(void **state)
+{
+    (void)state;
+    world_init(&w, simfs_new());
+    return world_open(&w);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_fini(&w);
+    return 0;
+}
+
+static void reopen(void)
+{
+    assert_int_equal(world_close(&w), 0);
+    assert_int_equal(world_open(&w), 0);
+}
+
+static struct weir__rule own(void)
+{
+    struct weir__rule owner;
+
+    assert_int_equal(weir__namespace_own(w.ns, &owner, &w.err), 0);
+    assert_string_equal(owner.name, WEIR__NAMESPACE_OWNER);
+    assert_int_equal(strlen(owner.key[WEIR__KEY_PRIMARY]), 44);
+    return owner;
+}
+
+static void assert_same_key(const struct weir__rule *a, const struct weir__rule *b, bool same)
+{
+    assert_int_equal(strcmp(a->key[WEIR__KEY_PRIMARY], b->key[WEIR__KEY_PRIMARY]) == 0, same);
+}
+
+static void they_stay_when_the_folder_is_closed(void **state)
+{
+    char id[WEIR__NAMESPACE_ID_BYTES], later[WEIR__NAMESPACE_ID_BYTES];
+    struct weir__rule first = own(), again = own(), reopened;
+
+    (void)state;
+    assert_same_key(&first, &again, true);
+    assert_int_equal(weir__namespace_id(w.ns, id, &w.err), 0);
+    reopen();
+    reopened = own();
+    assert_same_key(&first, &reopened, true);
+    assert_int_equal(weir__namespace_id(w.ns, later, &w.err), 0);
+    assert_string_equal(id, later);
+}
+
+/* Nobody was told what an unfinished file says. */
+static void an_unfinished_key_is_replaced(void **state)
+{
+    struct weir__rule first = own(), second, third;
+
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    simfs_poke(w.disk, OWNER_FILE, "\0", 1, 3);
+    assert_int_equal(world_open(&w), 0);
+    second = own();
+    assert_same_key(&first, &second, false);
+    reopen();
+    third = own();
+    assert_same_key(&second, &third, true);
+}
+
+/* Programs that have it come in as long as the folder is open, and are refused afterwards. */
+static void a_key_that_cannot_be_kept_lasts_until_the_close(void **state)
+{
+    struct weir__rule first, again, later;
+
+    (void)state;
+    simfs_fail(w.disk, &(struct simfs_fault){
+                           .kinds = SIMFS_WRITE, .at = 1, .rc = WEIR_ENOSPACE, .persistent = true});
+    first = own();
+    assert_true(simfs_failed(w.disk));
+    simfs_fail(w.disk, NULL);
+    again = own();
+    assert_same_key(&first, &again, true);
+    assert_int_equal(w.warnings, 1);
+    reopen();
+    later = own();
+    assert_same_key(&first, &later, false);
+    reopen();
+    again = own();
+    assert_same_key(&later, &again, true);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(they_stay_when_the_folder_is_closed),
+        TEST(an_unfinished_key_is_replaced),
+        TEST(a_key_that_cannot_be_kept_lasts_until_the_close),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
