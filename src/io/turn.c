@@ -3,9 +3,10 @@
  * A turn begins with the first call that the wait for sockets, mail or timers leads to, so that the
  * wait is not counted, and ends when everything was done. It costs two looks at the clock.
  *
- * A loop whose processor was given to others has long turns, too. Those in which it worked so long are
- * counted besides, by the thread's own clock. That takes two microseconds to read, so what was read up
- * to a millisecond before a turn will do: a turn may be taken for so much longer. */
+ * A turn is long by that clock also when the processor was given to others. So turns in which the loop
+ * itself worked for long are counted separately, by the thread's own clock. Reading that one takes two
+ * microseconds, so a reading up to a millisecond old is used for the start of a turn, and a turn may
+ * be counted as that much longer than it was. */
 #include <time.h>
 
 #include "base/clock.h"

@@ -374,7 +374,7 @@ static int lock_folder(struct posix_file *f, struct weir_error *err)
 
 static int open_flags(unsigned flags)
 {
-    /* A symbolic link in the place of a file would have us write elsewhere, and a pipe wait. */
+    /* A symbolic link in the place of a file would make us write elsewhere, and a pipe wait. */
     int oflags =
         O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (flags & WEIR__FS_READ_ONLY ? O_RDONLY : O_RDWR);
 
