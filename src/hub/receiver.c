@@ -204,6 +204,7 @@ int weir__receiver_attach(struct weir__receiver **out, struct weir__hub *hub,
         rc = weir__log_reader_open(&r->reader, hub->log, o->partition, r->sequence, o->memory_bytes,
                                    err);
     if (rc == 0) rc = take_place(r, group, o->partition, err);
+    if (rc == 0 && o->batches) weir__log_reader_trust(r->reader);
     if (rc != 0) {
         weir__receiver_close(r);
         return rc;

@@ -25,6 +25,7 @@ struct weir__receiver_options {
     const char *name;    /* copied; NULL: none */
     uint64_t credit;     /* events that may be given before more is granted */
     size_t memory_bytes; /* of its reader; 0: the log's default */
+    bool batches;        /* it is used with next_batch, else with next */
 
     /* Called when there is news since next last looked: events, or being pushed out. Once until it
      * looks again, so call next until it gives nothing. From any thread and under locks: it only
@@ -60,8 +61,8 @@ int weir__receiver_next(struct weir__receiver *, struct weir__receiver_take *, s
 
 /* Gives the next stored batch as it lies, without waiting: the whole of it, of which view->skip says
  * how much lies before the position. *out is NULL when there is none; it lives until the next call on
- * this receiver. Credit is not counted. Errors are those of next; a receiver is used with one of the
- * two only. */
+ * this receiver. Its body is not checked, that is left to whoever it goes to: it has view->body_crc.
+ * Credit is not counted. Errors are those of next. */
 int weir__receiver_next_batch(struct weir__receiver *, const struct weir__log_view **out,
                               struct weir_error *);
 

@@ -3,7 +3,8 @@
  * The cursor is a sequence number. The index says which batches come next; they are copied into the
  * reader's own memory, from the tail when they are there, else from the segment file, batches that
  * lie close together in one read and those further ahead asked for in advance. Every batch is
- * checked against its checksums and against the index before it is handed out. */
+ * checked against its checksums and against the index before it is handed out; where its body goes
+ * to somebody who checks it, that is left to them. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct weir__log_reader {
     uint32_t partition;
     uint64_t next;
     size_t bytes_max;
+    bool trusts; /* bodies are somebody else's to check */
 
     uint64_t segment; /* number of the segment the chunk is of; 0: no chunk */
     struct weir__index_chunk chunk;
@@ -69,6 +71,11 @@ void weir__log_reader_close(struct weir__log_reader *r)
     free(r->ahead);
     free(r->buffer);
     free(r);
+}
+
+void weir__log_reader_trust(struct weir__log_reader *r)
+{
+    r->trusts = true;
 }
 
 void weir__log_reader_rest(struct weir__log_reader *r)
@@ -452,7 +459,7 @@ static bool check(const struct weir__log_reader *r, const struct plan *p,
         h.body_bytes != e->body_bytes || h.partition != r->partition)
         return false;
     at += WEIR__BATCH_HEADER_BYTES;
-    if (weir__crc32c(0, at, h.body_bytes) != h.body_crc) return false;
+    if (!r->trusts && weir__crc32c(0, at, h.body_bytes) != h.body_crc) return false;
     *out = (struct weir__log_view){
         .offset = h.position,
         .sequence = h.sequence,

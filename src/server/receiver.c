@@ -414,6 +414,7 @@ static int attach(struct receiver *r, const struct weir__amqp_event *ev,
                                                                 .epoch = read_epoch(properties),
                                                                 .name = name,
                                                                 .credit = WEIR__CREDIT_UNLIMITED,
+                                                                .batches = r->stored,
                                                                 .wake = wake,
                                                                 .user = &r->duty},
                                &refusal->why);

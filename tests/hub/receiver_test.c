@@ -60,6 +60,17 @@ static int attach(struct weir__receiver **out, enum weir__position_kind kind, in
     return weir__receiver_attach(out, hub, &options, &w.err);
 }
 
+/* For batches as they lie, from the beginning. */
+static int attach_batches(struct weir__receiver **out)
+{
+    struct weir__receiver_options options = {.from = {.kind = WEIR__FROM_EARLIEST},
+                                             .epoch = WEIR__EPOCH_NONE,
+                                             .credit = WEIR__CREDIT_UNLIMITED,
+                                             .batches = true};
+
+    return weir__receiver_attach(out, hub, &options, &w.err);
+}
+
 static int attach_as(struct weir__receiver **out, int64_t epoch, const char *name)
 {
     struct weir__receiver_options options = {.epoch = epoch, .name = name, .credit = 100};
@@ -418,20 +429,31 @@ static void expired_events_are_told(void **state)
     assert_int_equal(first_from(WEIR__FROM_OFFSET, WEIR__LOG_ORIGIN, true), p.begin_sequence);
 }
 
-/* Flips a bit in the stored text of an event. */
-static void damage(const char *text)
+/* Flips a bit so many bytes in front of the stored text of an event. */
+static void damage_before(const char *text, size_t bytes)
 {
     for (size_t i = 0; simfs_path(w.disk, i); i++) {
         const char *path = simfs_path(w.disk, i);
         uint64_t size = simfs_size(w.disk, path);
-        uint8_t *bytes = malloc(size + 1), *at;
-        assert_true(simfs_peek(w.disk, path, bytes, size, 0) == (long)size);
-        at = memmem(bytes, size, text, strlen(text));
-        if (at) simfs_flip(w.disk, path, (uint64_t)(at - bytes) * 8);
-        free(bytes);
+        uint8_t *content = malloc(size + 1), *at;
+        assert_true(simfs_peek(w.disk, path, content, size, 0) == (long)size);
+        at = memmem(content, size, text, strlen(text));
+        if (at) simfs_flip(w.disk, path, ((uint64_t)(at - content) - bytes) * 8);
+        free(content);
         if (at) return;
     }
     fail_msg("'%s' is not on the disk", text);
+}
+
+static void damage(const char *text)
+{
+    damage_before(text, 0);
+}
+
+/* A header is larger than what lies between it and the first event. */
+static void damage_header(const char *text)
+{
+    damage_before(text, 40);
 }
 
 static void damaged_events_are_passed_over_when_told_to(void **state)
@@ -503,7 +525,31 @@ static void batches_come_as_they_lie(void **state)
     weir__receiver_close(second);
 }
 
-static void damaged_batches_are_passed_over_when_told_to(void **state)
+static void damaged_batches_are_for_whoever_gets_them(void **state)
+{
+    const struct weir__log_view *view;
+    struct weir__receiver *r;
+
+    (void)state;
+    publish("before", 3);
+    publish("in the middle", 4);
+    publish("after", 5);
+    weir__hub_release(hub);
+    assert_int_equal(world_close(&w), 0);
+    damage("in the middle");
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(attach_batches(&r), 0);
+    assert_batch(r, 0, 3, 0);
+    assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
+    assert_int_equal(view->sequence, 3);
+    assert_int_not_equal(view->body_crc, weir__crc32c(0, view->body.at, view->body.len));
+    assert_batch(r, 7, 5, 0);
+    weir__receiver_close(r);
+}
+
+/* Without its header nobody knows what a batch is: that is damage for everybody. */
+static void batches_without_a_header_are_passed_over_when_told_to(void **state)
 {
     const struct weir__log_view *view;
     struct weir__receiver *r;
@@ -515,10 +561,10 @@ static void damaged_batches_are_passed_over_when_told_to(void **state)
     publish("after", 5);
     weir__hub_release(hub);
     assert_int_equal(world_close(&w), 0);
-    damage("in the middle");
+    damage_header("in the middle");
     assert_int_equal(world_open(&w), 0);
     assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
-    assert_int_equal(attach(&r, WEIR__FROM_EARLIEST, 0, false), 0);
+    assert_int_equal(attach_batches(&r), 0);
     assert_batch(r, 0, 3, 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), WEIR_ECORRUPT);
@@ -607,7 +653,8 @@ int main(void)
         TEST(expired_events_are_told),
         TEST(damaged_events_are_passed_over_when_told_to),
         TEST(batches_come_as_they_lie),
-        TEST(damaged_batches_are_passed_over_when_told_to),
+        TEST(damaged_batches_are_for_whoever_gets_them),
+        TEST(batches_without_a_header_are_passed_over_when_told_to),
         TEST(a_foreign_body_is_damage),
         TEST(a_stopped_log_is_told),
         TEST(reading_goes_on_after_a_reopen),
