@@ -18,13 +18,34 @@ static void decode(const struct weir__event *e)
     struct weir_event out;
 
     weir__arena_init(&arena, ARENA_BYTES);
-    ORACLE(weir__decode_event(e, 0, &arena, &out, NULL) == 0);
+    ORACLE(weir__decode_events(e, 1, 0, &arena, &out, NULL) == 1);
     ORACLE(out.sequence == e->sequence && out.offset == e->offset);
     weir__arena_fini(&arena);
 }
 
+/* The next event, or an error, is the same when some are taken at a time. */
+struct by_some {
+    struct weir__batch_walk walk;
+    struct weir__event events[WEIR__BATCH_SOME];
+    uint32_t at, count;
+};
+
+static void compare(struct by_some *s, const struct weir__event *e, int rc)
+{
+    if (s->at == s->count) {
+        s->at = 0;
+        s->count = weir__batch_walk_some(&s->walk, s->events, 3);
+        if (s->count == 0) {
+            ORACLE(weir__batch_walk_next(&s->walk, s->events, NULL) == rc);
+            s->count = 1;
+        }
+    }
+    if (rc == 1) ORACLE(memcmp(&s->events[s->at++], e, sizeof *e) == 0);
+}
+
 static void walk(const struct weir__log_view *view)
 {
+    struct by_some some = {.at = 0};
     const uint8_t *end = view->body.at + view->body.len, *last = view->body.at;
     uint64_t sequence = view->sequence + view->skip;
     struct weir__batch_walk w;
@@ -32,7 +53,11 @@ static void walk(const struct weir__log_view *view)
     struct weir_error err = {0};
     int rc = weir__batch_walk_start(&w, view, &err);
 
-    while (rc == 0 && (rc = weir__batch_walk_next(&w, &e, &err)) == 1) {
+    some.walk = w;
+    while (rc == 0) {
+        rc = weir__batch_walk_next(&w, &e, &err);
+        compare(&some, &e, rc);
+        if (rc != 1) break;
         ORACLE(e.message.at >= last && e.message.len <= (size_t)(end - e.message.at));
         ORACLE(e.sequence == sequence++);
         last = e.message.at + e.message.len;

@@ -441,6 +441,21 @@ int weir__amqp_batch_next(struct weir__amqp_batch_walk *walk, struct weir__bytes
     return 0;
 }
 
+uint32_t weir__amqp_batch_some(struct weir__amqp_batch_walk *walk, struct weir__bytes *out,
+                               uint32_t max)
+{
+    const uint8_t *p = walk->rest.at, *end = walk->rest.end;
+    uint32_t count = 0;
+    size_t len, head;
+
+    if (walk->envelope.there >> WEIR__AMQP_FOOTER) return 0;
+    for (; count < max && (len = measure_data(p, (size_t)(end - p), &head)) != 0; p += len)
+        out[count++] = weir__bytes_of(p + head, len - head);
+    walk->rest.at = p;
+    if (count) note_data(&walk->envelope, count);
+    return count;
+}
+
 uint32_t weir__amqp_batch_pass(struct weir__amqp_batch_walk *walk)
 {
     const uint8_t *p = walk->rest.at, *end = walk->rest.end;

@@ -102,6 +102,11 @@ int weir__amqp_batch_start(struct weir__amqp_batch_walk *, struct weir__bytes ra
 int weir__amqp_batch_next(struct weir__amqp_batch_walk *, struct weir__bytes *out,
                           struct weir_error *);
 
+/* The contents of sections that come next, up to max of them, as weir__amqp_batch_next gives them,
+ * while nothing about them is unusual; how many they were. It may stop before any. */
+uint32_t weir__amqp_batch_some(struct weir__amqp_batch_walk *, struct weir__bytes *out,
+                               uint32_t max);
+
 /* Passes over events, as weir__amqp_batch_next and weir__amqp_message_check would, while nothing in
  * them is unusual, and says how many they were. It may stop before any event. */
 uint32_t weir__amqp_batch_pass(struct weir__amqp_batch_walk *);

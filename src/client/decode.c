@@ -250,8 +250,9 @@ static __attribute__((noinline)) int decode_rest(const struct weir__event *e, ui
 }
 
 /* Each member is written once and none is read again, which would wait for the writing. */
-int weir__decode_event(const struct weir__event *e, uint32_t partition, struct weir__arena *arena,
-                       struct weir_event *out, struct weir_error *err)
+static inline int decode_event(const struct weir__event *e, uint32_t partition,
+                               struct weir__arena *arena, struct weir_event *out,
+                               struct weir_error *err)
 {
     struct weir__bytes items, body;
     uint32_t count;
@@ -269,6 +270,18 @@ int weir__decode_event(const struct weir__event *e, uint32_t partition, struct w
     out->offset = e->offset;
     out->enqueued_time_ms = e->time_ms;
     return 0;
+}
+
+uint32_t weir__decode_events(const struct weir__event *e, uint32_t count, uint32_t partition,
+                             struct weir__arena *arena, struct weir_event *out,
+                             struct weir_error *err)
+{
+    uint32_t done = 0;
+
+    while (done < count && e[done].sequence == e[0].sequence + done &&
+           decode_event(&e[done], partition, arena, &out[done], err) == 0)
+        done++;
+    return done;
 }
 
 /* A delivery that has more to it than the stamp of our own hub, or came from another one. */

@@ -78,12 +78,19 @@ static void fetch(const struct weir__event *e)
     __builtin_prefetch(e->message.at + 128);
 }
 
-static int decode_one(struct weir_receiver *r, const struct weir__event *e, struct weir_event *out,
-                      struct weir_error *err)
+/* As weir__decode_events, of messages that a hub delivered. */
+static uint32_t decode_deliveries(struct weir_receiver *r, const struct weir__event *e,
+                                  uint32_t count, struct weir_error *err)
 {
-    if (r->source->deliveries)
-        return weir__decode_delivery(e->message, r->partition, &r->arena, out, err);
-    return weir__decode_event(e, r->partition, &r->arena, out, err);
+    uint32_t done = 0;
+
+    for (; done < count; done++) {
+        struct weir_event *out = &r->events[done];
+        if (count - done > AHEAD) fetch(&e[done + AHEAD]);
+        if (weir__decode_delivery(e[done].message, r->partition, &r->arena, out, err) != 0) break;
+        if (out->sequence != r->events[0].sequence + done) break;
+    }
+    return done;
 }
 
 /* Short of memory it gives what it can; the rest waits for the next call, and so does what lies
@@ -91,17 +98,16 @@ static int decode_one(struct weir_receiver *r, const struct weir__event *e, stru
 static int decode(struct weir_receiver *r, uint32_t max, struct weir_received *out,
                   struct weir_error *err)
 {
-    uint32_t count = 0;
-    int rc = 0;
+    const struct weir__event *e = &r->stored[r->given];
+    uint32_t left = r->pulled - r->given, count = left < max ? left : max;
 
     weir__arena_reset(&r->arena);
-    for (; count < max && r->given < r->pulled; count++, r->given++) {
-        if (r->pulled - r->given > AHEAD) fetch(&r->stored[r->given + AHEAD]);
-        rc = decode_one(r, &r->stored[r->given], &r->events[count], err);
-        if (rc != 0) break;
-        if (count > 0 && r->events[count].sequence != r->events[count - 1].sequence + 1) break;
-    }
-    if (count == 0) return rc;
+    if (r->source->deliveries)
+        count = decode_deliveries(r, e, count, err);
+    else
+        count = weir__decode_events(e, count, r->partition, &r->arena, r->events, err);
+    if (count == 0) return WEIR_ENOMEM;
+    r->given += count;
     out->events = r->events;
     out->count = count;
     return 0;

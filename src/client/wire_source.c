@@ -103,8 +103,9 @@ static uint32_t walk_batches(struct weir__wire_source *s, struct weir__event *ou
     uint32_t count = 0;
 
     while (count < max && (s->walking || begin_batch(s))) {
-        int rc = weir__batch_walk_next(&s->walk, &out[count], &why);
-        if (rc == 1) count++;
+        uint32_t some = weir__batch_walk_some(&s->walk, &out[count], max - count);
+        int rc = some > 0 ? 1 : weir__batch_walk_next(&s->walk, &out[count], &why);
+        if (rc == 1) count += some > 0 ? some : 1;
         if (rc == 1 && s->walk.left > 0) continue;
         if (rc < 0) weir__wire_log(s->link.wire, WEIR__ERROR, "%s: %s", s->link.address, why.text);
         end_batch(s);

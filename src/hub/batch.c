@@ -331,3 +331,24 @@ int weir__batch_walk_next(struct weir__batch_walk *walk, struct weir__event *out
     walk->left--;
     return 1;
 }
+
+uint32_t weir__batch_walk_some(struct weir__batch_walk *walk, struct weir__event *out, uint32_t max)
+{
+    struct weir__bytes messages[WEIR__BATCH_SOME];
+    struct weir__event next = walk->next;
+    uint32_t count;
+
+    if (max > walk->left) max = walk->left;
+    if (max > WEIR__BATCH_SOME) max = WEIR__BATCH_SOME;
+    count = weir__amqp_batch_some(&walk->in, messages, max);
+    for (uint32_t i = 0; i < count; i++) {
+        next.message = messages[i];
+        out[i] = next;
+        next.sequence++;
+        next.offset++;
+    }
+    walk->next.sequence = next.sequence;
+    walk->next.offset = next.offset;
+    walk->left -= count;
+    return count;
+}

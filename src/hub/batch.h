@@ -95,4 +95,9 @@ int weir__batch_walk_start(struct weir__batch_walk *, const struct weir__log_vie
 /* 1: out is an event. 0: there are no more. WEIR_ECORRUPT as above. out means nothing then. */
 int weir__batch_walk_next(struct weir__batch_walk *, struct weir__event *out, struct weir_error *);
 
+/* The events that come next, up to max and WEIR__BATCH_SOME of them, while nothing about them is
+ * unusual; how many they were. 0: weir__batch_walk_next knows why. */
+#define WEIR__BATCH_SOME 64u
+uint32_t weir__batch_walk_some(struct weir__batch_walk *, struct weir__event *out, uint32_t max);
+
 #endif

@@ -469,6 +469,7 @@ static void the_quick_check_agrees(void **state)
         struct weir__amqp_message m;
         struct weir__buf batch;
         uint8_t head[WEIR__AMQP_DATA_HEAD_MAX];
+        struct weir__bytes some[4];
         uint32_t passed;
         int rc;
 
@@ -497,6 +498,15 @@ static void the_quick_check_agrees(void **state)
             assert_bytes(event, b);
         else
             assert_null(event.at);
+
+        assert_int_equal(weir__amqp_batch_start(&walk, weir__buf_bytes(&batch), NULL), 0);
+        assert_int_equal(weir__amqp_batch_some(&walk, some, 2), 2);
+        assert_bytes(some[1], b);
+        assert_int_equal(walk.envelope.body_count, 2);
+        assert_int_equal(weir__amqp_batch_some(&walk, some, 4), 1);
+        assert_int_equal(weir__amqp_batch_some(&walk, some, 4), 0);
+        assert_int_equal(weir__amqp_batch_next(&walk, &event, NULL), 0);
+        assert_null(event.at);
         weir__buf_fini(&batch);
         sample_free(whole);
         sample_free(b);

@@ -28,7 +28,7 @@ static int decode(const char *bytes, size_t len)
 {
     struct weir__event e = {.message = weir__bytes_of(bytes, len), .sequence = 7, .offset = 9};
 
-    return weir__decode_event(&e, 3, &arena, &got, NULL);
+    return weir__decode_events(&e, 1, 3, &arena, &got, NULL) == 1 ? 0 : WEIR_ENOMEM;
 }
 
 #define DECODE(bytes) assert_int_equal(decode(bytes, sizeof bytes - 1), 0)
@@ -119,11 +119,28 @@ static void a_key_in_the_message_goes_before_the_batch(void **state)
                             .key = weir__bytes_of("batch", 5)};
 
     (void)state;
-    assert_int_equal(weir__decode_event(&e, 0, &arena, &got, NULL), 0);
+    assert_int_equal(weir__decode_events(&e, 1, 0, &arena, &got, NULL), 1);
     assert_text(got.partition_key, "mine");
     e.message = weir__bytes_of("\x00\x53\x75\xa0\x00", 5);
-    assert_int_equal(weir__decode_event(&e, 0, &arena, &got, NULL), 0);
+    assert_int_equal(weir__decode_events(&e, 1, 0, &arena, &got, NULL), 1);
     assert_text(got.partition_key, "batch");
+}
+
+/* What lies behind a gap is for another call: the gap is told in front of it. */
+static void several_are_decoded_up_to_a_gap(void **state)
+{
+    struct weir__event e[4];
+    struct weir_event out[4];
+
+    (void)state;
+    for (uint32_t i = 0; i < 4; i++)
+        e[i] = (struct weir__event){.message = weir__bytes_of("\x00\x53\x75\xa0\x00", 5),
+                                    .sequence = i < 3 ? 7 + i : 11};
+    assert_int_equal(weir__decode_events(e, 2, 0, &arena, out, NULL), 2);
+    assert_int_equal(weir__decode_events(e, 4, 0, &arena, out, NULL), 3);
+    for (uint32_t i = 0; i < 3; i++) assert_int_equal(out[i].sequence, 7 + i);
+    assert_int_equal(weir__decode_events(e + 3, 1, 0, &arena, out, NULL), 1);
+    assert_int_equal(out[0].sequence, 11);
 }
 
 static void what_is_malformed_is_given_whole(void **state)
@@ -179,6 +196,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(narrow_types_are_widened, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(a_key_in_the_message_goes_before_the_batch, open_arena,
                                         close_arena),
+        cmocka_unit_test_setup_teardown(several_are_decoded_up_to_a_gap, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(what_is_malformed_is_given_whole, open_arena, close_arena),
         cmocka_unit_test(the_arena_has_an_end),
     };

@@ -49,6 +49,29 @@ static void assert_event(const struct weir__event *e, uint64_t n, const char *ke
     }
 }
 
+/* Taken some at a time, where that can be done. */
+static void assert_same_by_some(const struct weir__log_view *view, const char *key)
+{
+    struct weir__event some[3];
+    struct weir__batch_walk walk;
+    uint32_t at = view->skip;
+
+    assert_int_equal(weir__batch_walk_start(&walk, view, &err), 0);
+    while (at < view->count) {
+        uint32_t count = weir__batch_walk_some(&walk, some, 3);
+
+        assert_true(count <= 3);
+        if (count == 0) {
+            assert_int_equal(weir__batch_walk_next(&walk, some, &err), 1);
+            count = 1;
+        }
+        for (uint32_t i = 0; i < count; i++) assert_event(&some[i], at++, key);
+        assert_int_equal(walk.left, view->count - at);
+    }
+    assert_int_equal(weir__batch_walk_some(&walk, some, 3), 0);
+    assert_int_equal(weir__batch_walk_next(&walk, some, &err), 0);
+}
+
 static void assert_events(const struct weir__log_view *view, const char *key)
 {
     struct weir__batch_walk walk;
@@ -60,6 +83,7 @@ static void assert_events(const struct weir__log_view *view, const char *key)
         assert_event(&e, i, key);
     }
     assert_int_equal(weir__batch_walk_next(&walk, &e, &err), 0);
+    assert_same_by_some(view, key);
 }
 
 static int take(struct weir__batch *b, uint32_t format)
