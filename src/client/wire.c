@@ -43,6 +43,7 @@ static void free_wire(struct weir__wire *w)
     weir__tls_context_free(w->http_tls);
     weir__cond_fini(&w->changed);
     weir__mutex_fini(&w->lock);
+    weir__wire_pool_fini(&w->pool);
     OPENSSL_cleanse(&w->to, sizeof w->to); /* it has a key in it */
     free(w);
 }
@@ -144,6 +145,7 @@ int weir__wire_open(struct weir__backend **out, const char *where,
     w->base.ops = &wire_ops;
     w->base.admin = &weir__wire_admin;
     weir__mutex_init(&w->lock);
+    weir__wire_pool_init(&w->pool);
     weir__cond_init(&w->changed);
     weir__timer_init(&w->tick, weir__wire_do_tick, w);
     weir__timer_init(&w->retry, weir__wire_do_retry, w);

@@ -31,6 +31,7 @@
 #include "client/backend.h"
 #include "client/connstr.h"
 #include "client/http_client.h"
+#include "client/wire_row.h"
 #include "io/tcp.h"
 
 #define WEIR__WIRE_AUDIENCE_BYTES 640 /* sb://HOST/HUB/ConsumerGroups/GROUP */
@@ -339,6 +340,7 @@ struct weir__wire {
     struct weir__wire_session *sessions;
     struct weir__wire_desk cbs, management;
     struct weir__wire_told told; /* by this connection's other side */
+    struct weir__wire_pool pool; /* of the rows of its sources */
 
     struct weir__mutex lock;
     struct weir__cond changed;

@@ -20,9 +20,9 @@ struct weir__wire_chunk {
     uint8_t at[];
 };
 
-void weir__wire_row_init(struct weir__wire_row *r, size_t bytes_max)
+void weir__wire_row_init(struct weir__wire_row *r, struct weir__wire_pool *pool, size_t bytes_max)
 {
-    *r = (struct weir__wire_row){.bytes_max = bytes_max};
+    *r = (struct weir__wire_row){.pool = pool, .bytes_max = bytes_max};
 }
 
 static void free_chunks(struct weir__wire_chunk *c)
@@ -37,7 +37,6 @@ static void free_chunks(struct weir__wire_chunk *c)
 void weir__wire_row_fini(struct weir__wire_row *r)
 {
     free_chunks(r->first);
-    free_chunks(r->spare);
 }
 
 /* Where the length of a chunk's i-th item stands. */
@@ -61,35 +60,61 @@ static bool has_room(const struct weir__wire_chunk *c, size_t len, uint32_t coun
            c->cap - len - WEIR__WIRE_LENGTH_BYTES * (size_t)count;
 }
 
-/* ---- chunks, with the lock ---- */
+/* ---- chunks that wait for use ---- */
 
-/* One that was used before, or a new one. */
+void weir__wire_pool_init(struct weir__wire_pool *p)
+{
+    *p = (struct weir__wire_pool){.chunks = NULL};
+    weir__mutex_init(&p->lock);
+}
+
+void weir__wire_pool_fini(struct weir__wire_pool *p)
+{
+    free_chunks(p->chunks);
+    weir__mutex_fini(&p->lock);
+}
+
+/* One that was used before, or NULL. */
+static struct weir__wire_chunk *find_chunk(struct weir__wire_pool *p)
+{
+    struct weir__wire_chunk *c;
+
+    weir__mutex_lock(&p->lock);
+    c = p->chunks;
+    if (c) {
+        p->chunks = c->next;
+        p->bytes -= c->cap;
+    }
+    weir__mutex_unlock(&p->lock);
+    return c;
+}
+
+/* Those of the usual size are kept, so many of them. */
+static void give_chunk(struct weir__wire_pool *p, struct weir__wire_chunk *c)
+{
+    bool keep;
+
+    weir__mutex_lock(&p->lock);
+    keep = c->cap == CHUNK_BYTES && p->bytes + c->cap <= WEIR__WIRE_POOL_BYTES;
+    if (keep) {
+        c->next = p->chunks;
+        p->chunks = c;
+        p->bytes += c->cap;
+    }
+    weir__mutex_unlock(&p->lock);
+    if (!keep) free(c);
+}
+
 static struct weir__wire_chunk *take_chunk(struct weir__wire_row *r, size_t cap)
 {
-    struct weir__wire_chunk *c = r->spare;
+    struct weir__wire_chunk *c = cap == CHUNK_BYTES ? find_chunk(r->pool) : NULL;
 
-    if (c && c->cap >= cap) {
-        r->spare = c->next;
-        r->spare_bytes -= c->cap;
-        cap = c->cap;
-    } else {
-        c = malloc(sizeof *c + cap);
-    }
+    if (!c) c = malloc(sizeof *c + cap);
     if (c) *c = (struct weir__wire_chunk){.cap = cap};
     return c;
 }
 
-/* A chunk is kept for later as long as all of them together are no more than may be held. */
-static void give_chunk(struct weir__wire_row *r, struct weir__wire_chunk *c)
-{
-    if (c->cap < CHUNK_BYTES || r->held + r->spare_bytes + c->cap > r->bytes_max) {
-        free(c);
-        return;
-    }
-    c->next = r->spare;
-    r->spare = c;
-    r->spare_bytes += c->cap;
-}
+/* ---- a row's chunks, with the lock ---- */
 
 /* Room for an item at the end of the row. */
 static struct weir__wire_chunk *make_room(struct weir__wire_row *r, size_t bytes)
@@ -178,16 +203,9 @@ void weir__wire_row_release(struct weir__wire_row *r)
         struct weir__wire_chunk *c = r->first;
         r->first = c->next;
         if (!r->first) r->tail = NULL;
-        give_chunk(r, c);
+        give_chunk(r->pool, c);
     }
     r->at = r->last = NULL;
-}
-
-void weir__wire_row_rest(struct weir__wire_row *r)
-{
-    free_chunks(r->spare);
-    r->spare = NULL;
-    r->spare_bytes = 0;
 }
 
 bool weir__wire_row_look(struct weir__wire_row *r)

@@ -22,8 +22,22 @@ struct weir__wire_item {
     bool stored; /* a batch; else a message */
 };
 
+/* Chunks that wait for use, for all rows of a connection: a row that is read to its end gives its own
+ * away, so that those that only wait cost little. */
+#define WEIR__WIRE_POOL_BYTES ((size_t)4 << 20)
+
+struct weir__wire_pool {
+    struct weir__mutex lock; /* guards the others; taken last */
+    struct weir__wire_chunk *chunks;
+    size_t bytes; /* at most WEIR__WIRE_POOL_BYTES */
+};
+
+void weir__wire_pool_init(struct weir__wire_pool *);
+void weir__wire_pool_fini(struct weir__wire_pool *);
+
 struct weir__wire_row {
-    size_t bytes_max; /* what may be held, chunks that wait for use included */
+    struct weir__wire_pool *pool;
+    size_t bytes_max; /* what may be held */
 
     /* The loop's. */
     size_t filled; /* bytes and items of `filling`, of which the caller sees only what was shown */
@@ -38,15 +52,13 @@ struct weir__wire_row {
     /* Under the lock. */
     struct weir__wire_chunk *first, *tail;
     struct weir__wire_chunk *filling; /* the last one, while the loop is at it */
-    struct weir__wire_chunk *spare;   /* for the next ones, while there is traffic */
-    size_t spare_bytes;
     size_t held; /* bytes of items and lengths, those included that the caller has */
     uint32_t held_count;
 };
 
 #define WEIR__WIRE_LENGTH_BYTES 4u /* that an item takes besides its own */
 
-void weir__wire_row_init(struct weir__wire_row *, size_t bytes_max);
+void weir__wire_row_init(struct weir__wire_row *, struct weir__wire_pool *, size_t bytes_max);
 void weir__wire_row_fini(struct weir__wire_row *);
 
 /* ---- the loop ---- */
@@ -75,9 +87,6 @@ bool weir__wire_row_newest(const struct weir__wire_row *, struct weir__wire_item
 
 /* What it had is free, bytes and items of it. With the lock. */
 void weir__wire_row_release(struct weir__wire_row *);
-
-/* Gives the memory of what is not in use back. With the lock. */
-void weir__wire_row_rest(struct weir__wire_row *);
 
 /* Whether there is an item that the caller did not have yet. With the lock; what is there now can be
  * read without. */

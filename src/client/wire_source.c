@@ -28,7 +28,6 @@ static int wait_for_items(struct weir__wire_source *s, int64_t deadline_ns, stru
             return s->link.why.code;
         }
         if (!in_time) {
-            weir__wire_row_rest(&s->row);
             s->asked = s->wake != NULL;
             return weir__fail(err, WEIR_ETIMEDOUT, "no event came in time");
         }
@@ -221,7 +220,7 @@ int weir__wire_open_source(struct weir__backend *b, const char *hub, uint32_t pa
     s = calloc(1, sizeof *s);
     if (!s) return weir__fail(err, WEIR_ENOMEM, "no memory for a link");
     s->base = (struct weir__source){.ops = &source_ops, .deliveries = true};
-    weir__wire_row_init(&s->row, o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT);
+    weir__wire_row_init(&s->row, &w->pool, o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT);
     s->events_max = o->events_max;
     s->desires = o->events_max == 0; /* events are what it wants counted */
     s->guess = WEIR__WIRE_GUESS_FIRST;
