@@ -41,7 +41,9 @@
  *   Options     Option structs begin with `size_t size`, which the caller sets to sizeof the
  *               struct, so that a program keeps working with a later library; 0 is WEIR_EINVAL.
  *               Every other member may be zero, which is its default. NULL is all defaults.
- *   Pointers    Everything passed in is borrowed for the call, and copied when needed longer. */
+ *   Pointers    Everything passed in is borrowed for the call, and copied when needed longer.
+ *   C++         A struct and the function that fills it may have one name, as stat has: write
+ *               `struct weir_hub_info info;` there, too. */
 #ifndef WEIR_H
 #define WEIR_H
 
