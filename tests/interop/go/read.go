@@ -108,19 +108,3 @@ func metrics(*run) error {
 	return lacks("track|runtime|lastenqueued", reflect.TypeFor[eh.PartitionClientOptions](),
 		reflect.TypeFor[*eh.PartitionClient](), reflect.TypeFor[eh.ReceivedEventData]())
 }
-
-// rate reads 200,000 events that were written before.
-func rate(r *run) error {
-	const count = 200000
-	_, c := r.clients()
-	from := reader(c, "0", earliest)
-	since := time.Now()
-	for got := 0; got < count; {
-		events, err := from.ReceiveEvents(within(60), prefetch, nil)
-		check(err == nil, "%d of %d events came: %v", got, count, err)
-		got += len(events)
-	}
-	r.seconds = time.Since(since).Seconds()
-	r.note("%.0f events/s", count/r.seconds)
-	return nil
-}

@@ -66,6 +66,11 @@ export class Reader {
   events = [];
   errors = [];
 
+  // What the client hands over at once.
+  take(events) {
+    this.events.push(...events);
+  }
+
   // The first events, when as many have come.
   async has(count, seconds = 20) {
     await until(() => this.events.length >= count || this.errors.length, seconds);

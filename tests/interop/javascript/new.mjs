@@ -39,7 +39,7 @@ class NewReader extends Reader {
     this.client = client;
     const handlers = {
       processEvents: async (events, context) => {
-        for (const event of events) this.events.push(plain(event, context.partitionId));
+        this.take(events.map((event) => plain(event, context.partitionId)));
         this.last = context.lastEnqueuedEventProperties;
       },
       processError: async (error) => { this.errors.push(error); },

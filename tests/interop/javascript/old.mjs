@@ -74,7 +74,7 @@ class OldReader extends Reader {
       eventPosition: position(from), consumerGroup: group, epoch, enableReceiverRuntimeMetric: metrics,
     };
     for (const id of partition === undefined ? ["0", "1", "2", "3"] : [partition])
-      this.handler = client.receive(id, (event) => this.events.push(plain(event, id)),
+      this.handler = client.receive(id, (event) => this.take([plain(event, id)]),
         (error) => this.errors.push(error), options);
   }
 

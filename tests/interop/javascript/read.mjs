@@ -1,8 +1,6 @@
 // read.mjs - reading much, from every position, and against other readers.
 import { bodies, check, clock, numbered, pause, range, same, until } from "./frame.mjs";
 
-const RATE_EVENTS = 200000, RATE_S = 60;
-
 async function sendNumbers(client, count) {
   const producer = client.producer();
   for (let n = 0; n < count; n += 500)
@@ -110,30 +108,8 @@ async function metrics(client) {
   check(Math.abs(Date.now() - retrievedOn) < 3600e3, `retrieved ${retrievedOn}`);
 }
 
-// Events of a second, until all have come or RATE_S are over.
-async function speed(client, options) {
-  const reader = client.reader({ partition: "0", ...options });
-  await reader.has(1, 30);
-  const passed = clock(), first = reader.events.length;
-  await until(() => reader.events.length >= RATE_EVENTS, RATE_S);
-  const seconds = passed();
-  same("errors", reader.errors, []);
-  const result = { seconds, rate: Math.round((reader.events.length - first) / seconds) };
-  await reader.close();
-  return result;
-}
-
-// With its default batches of one event the newer client waits 20 ms for every three of them, so that all
-// would take half an hour. In larger batches it is measured as well.
-async function rate(client) {
-  const { seconds, rate: usual } = await speed(client, {});
-  if (client.id !== "js") return { seconds, text: `${usual} events/s` };
-  const { rate: large } = await speed(client, { batch: 1000 });
-  return { seconds, text: `${usual} events/s, in batches of 1,000 ${large} events/s` };
-}
-
 export const cases = {
   "read-many": readMany, "start-earliest": startEarliest, "start-latest": startLatest, "start-offset": startOffset,
   "start-sequence": startSequence, "start-time": startTime, "epoch-higher": epochHigher, "epoch-lower": epochLower,
-  "sixth-reader": sixthReader, metrics, rate,
+  "sixth-reader": sixthReader, metrics,
 };

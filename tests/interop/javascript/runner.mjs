@@ -2,6 +2,7 @@
 import { Absent, clock, OwnFault, pause, Skipped } from "./frame.mjs";
 import * as bodyCases from "./body.mjs";
 import * as longCases from "./long.mjs";
+import * as rateCases from "./rate.mjs";
 import * as readCases from "./read.mjs";
 import * as refuseCases from "./refuse.mjs";
 import * as roadCases from "./road.mjs";
@@ -11,7 +12,7 @@ const AT_ONCE = 4; // most of a case is waiting
 const LIMIT_S = 240;
 const SHUT_S = 20;
 const MODULES = { js: "./new.mjs", "js-old": "./old.mjs" };
-const cases = Object.assign({}, ...[bodyCases, longCases, readCases, refuseCases, roadCases, sendCases]
+const cases = Object.assign({}, ...[bodyCases, longCases, rateCases, readCases, refuseCases, roadCases, sendCases]
   .map((room) => room.cases));
 
 const [id, ...names] = process.argv.slice(2);

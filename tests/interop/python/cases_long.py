@@ -1,4 +1,4 @@
-"""cases_long.py - what takes long: a quiet producer, a server that is killed, three processors; and the rate."""
+"""cases_long.py - what takes long: a quiet producer, a server that is killed, three processors."""
 import asyncio
 import collections
 import os
@@ -15,7 +15,6 @@ QUIET_S = 90
 LOAD_S = 15
 KILLS = 3
 HALF = 2000
-RATE_EVENTS = 200000
 
 
 @case("quiet")
@@ -137,15 +136,3 @@ async def processor(stand):
             return "%d events, one process killed, %d given twice" % (2 * HALF, twice)
         finally:
             await asyncio.gather(*(copy.end() for copy in copies if hasattr(copy, "child")))
-
-
-@case("rate")
-async def rate(stand):
-    async with stand:
-        stand.hub = "rate"
-        reader = stand.reader()
-        check(await until(lambda: reader.events, 30), "nothing came", reader.errors)
-        began, first = time.monotonic(), len(reader.events)
-        check(await until(lambda: len(reader.events) >= RATE_EVENTS, 200), len(reader.events), "events came")
-        seconds = time.monotonic() - began
-        return seconds, "%d events/s" % ((len(reader.events) - first) / seconds)

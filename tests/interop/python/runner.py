@@ -11,7 +11,7 @@ import traceback
 from clients import CLIENTS
 from frame import CASES, Absent, OwnFault, Skipped, Stand
 
-MODULES = ["cases_send", "cases_read", "cases_message", "cases_refuse", "cases_roads", "cases_long"]
+MODULES = ["cases_send", "cases_read", "cases_message", "cases_refuse", "cases_roads", "cases_long", "rate"]
 AT_ONCE = 8  # most of a case is waiting
 # These wait for the longest: beside the others, from the beginning.
 WAITING = {"quiet", "crash", "processor", "sixth-reader", "listen-only", "send-only", "wrong-key", "missing-group"}
