@@ -1,29 +1,10 @@
 /* Requests byte by byte, as a server on a real socket hears them, and what becomes of its answers. */
-#include <arpa/inet.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
 #include "client/http_client.h"
+
+#include "client/http_server.h"
 
 #define PATIENCE_MS 30000
 #define SOON_MS 30
-
-/* Whoever asks is heard to the end of what it should say, and is given the answer. */
-static struct {
-    int listener;
-    unsigned port;
-    pthread_t thread;
-    char heard[4096];
-    size_t heard_len, until;  /* so many bytes are read before the answer */
-    const char *first, *then; /* of the answer; then NULL: nothing follows */
-    bool holds;               /* until the other side hangs up */
-} server;
 
 static struct weir__loops *loops;
 static struct weir__http_client client;
@@ -33,63 +14,31 @@ static struct weir_error err;
 static int start(void **state)
 {
     struct weir__loops_options one = {.count = 1};
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof at;
-    char url[64];
 
     (void)state;
-    server.listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (bind(server.listener, (void *)&at, size) != 0 || listen(server.listener, 8) != 0 ||
-        getsockname(server.listener, (void *)&at, &size) != 0)
-        return -1;
-    server.port = ntohs(at.sin_port);
-    snprintf(url, sizeof url, "http://127.0.0.1:%u", server.port);
-    if (weir__loops_start(&loops, &one, &err) != 0) return -1;
+    if (server_start() != 0 || weir__loops_start(&loops, &one, &err) != 0) return -1;
     client =
         (struct weir__http_client){.timeout_ms = PATIENCE_MS, .loop = weir__loops_at(loops, 0)};
-    return weir__http_client_set_url(&client, url, &err);
+    return weir__http_client_set_url(&client, server.url, &err);
 }
 
 static int stop(void **state)
 {
     (void)state;
     weir__loops_free(loops);
-    close(server.listener);
+    server_stop();
     return 0;
-}
-
-static void *serve_one(void *arg)
-{
-    int fd = accept(server.listener, NULL, NULL);
-    char rest[256];
-    ssize_t n = 1;
-
-    while (server.heard_len < server.until && n > 0) {
-        n = read(fd, server.heard + server.heard_len, sizeof server.heard - 1 - server.heard_len);
-        if (n > 0) server.heard_len += (size_t)n;
-    }
-    if (send(fd, server.first, strlen(server.first), MSG_NOSIGNAL) < 0) n = -1;
-    if (server.then && send(fd, server.then, strlen(server.then), MSG_NOSIGNAL) < 0) n = -1;
-    while (server.holds && read(fd, rest, sizeof rest) > 0) continue;
-    close(fd);
-    return n < 0 ? NULL : arg;
 }
 
 /* One exchange: the request must be `request`. */
 static int ask(const struct weir__http_call *call, const char *request, const char *first,
                const char *then)
 {
-    void *ended;
     int rc;
 
-    server.first = first;
-    server.then = then;
-    server.heard_len = 0;
-    server.until = strlen(request);
-    memset(server.heard, 0, sizeof server.heard);
-    assert_int_equal(pthread_create(&server.thread, NULL, serve_one, &server), 0);
+    server_begin(first, then);
     rc = weir__http_client_ask(&client, call, &reply, &err);
-    pthread_join(server.thread, &ended);
+    server_end();
     assert_string_equal(server.heard, request);
     return rc;
 }
@@ -223,19 +172,15 @@ static void patience_ends(void **state)
 {
     struct weir__http_call call = {.method = "GET", .path = "/"};
     struct weir__http_client hasty = client;
-    void *ended;
 
     (void)state;
     hasty.timeout_ms = SOON_MS;
-    server.holds = true;
-    server.first = "HTTP/1.1 2";
-    server.then = NULL;
-    server.until = 0;
-    assert_int_equal(pthread_create(&server.thread, NULL, serve_one, &server), 0);
+    server.deaf = server.holds = true;
+    server_begin("HTTP/1.1 2", NULL);
     assert_failed(weir__http_client_ask(&hasty, &call, &reply, &err), WEIR_EUNREACHABLE,
                   "no answer within 30 ms");
-    pthread_join(server.thread, &ended);
-    server.holds = false;
+    server_end();
+    server.deaf = server.holds = false;
 }
 
 /* A request of the largest size is refused before anybody is asked. */
