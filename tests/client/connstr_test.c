@@ -37,6 +37,8 @@ static void good_ones_are_taken_apart(void **state)
         {"Endpoint=sb://h:8443;" RULE ";TransportType=AmqpWebSockets", "h", "h:8443", false, true},
         {"Endpoint=sb://h;" RULE ";TransportType=AmqpTcp", "h", "h:5671", false, false},
         {"Endpoint=sb://h;" RULE ";TransportType=Amqp", "h", "h:5671", false, false},
+        {"\tEndpoint=\tsb://a-b_c.9:00080/\n;" RULE, "a-b_c.9", "a-b_c.9:00080", false, false},
+        {";; " RULE " ;Endpoint=sb://h", "h", "h:5671", false, false},
     };
 
     (void)state;
@@ -80,7 +82,7 @@ static void bad_ones_say_what_is_wrong(void **state)
         {"Endpoint", "part 1 has no '=': expected NAME=VALUE"},
         {RULE ";" KEY "hush;" KEY, "Endpoint"},
         {"Endpoint=sb://h/;" RULE ";hush-hush", "part 4 has no '='"},
-        {RULE, "there is no Endpoint"},
+        {RULE, "there is no Endpoint: expected Endpoint=sb://HOST[:PORT]/"},
         {"Endpoint=;" RULE, endpoint},
         {"Endpoint=https://h/;" RULE, endpoint},
         {"Endpoint=sb:///;" RULE, endpoint},
@@ -93,6 +95,14 @@ static void bad_ones_say_what_is_wrong(void **state)
         {"Endpoint=sb://[]:1;" RULE, endpoint},
         {"Endpoint=sb://" LONG ";" RULE, endpoint},
         {"Endpoint=sb://hush-hush=;" RULE, endpoint},
+        {"Endpoint=sb:/;" RULE, endpoint},
+        {"Endpoint=sb://h//;" RULE, endpoint},
+        {"Endpoint=sb://h:5a/;" RULE, endpoint},
+        {"Endpoint=sb://h:005672;" RULE, endpoint},
+        {"Endpoint=sb://h:1:2;" RULE, endpoint},
+        {"Endpoint=sb://[::1]5672;" RULE, endpoint},
+        {"Endpoint=sb://[a-b];" RULE, endpoint},
+        {"Endpoint=sb://h%1;" RULE, endpoint},
         {"Endpoint=sb://h;Endpoint=sb://h;" RULE, "Endpoint is there twice"},
         {"Endpoint=sb://h;SharedAccessKey=" KEY, "there is no SharedAccessKeyName"},
         {"Endpoint=sb://h;SharedAccessKeyName=root", "there is no SharedAccessKey"},
@@ -108,6 +118,12 @@ static void bad_ones_say_what_is_wrong(void **state)
         {"Endpoint=sb://h;SharedAccessSignature=sr=" KEY, "SharedAccessSignature is malformed"},
         {"Endpoint=sb://h;" RULE ";SharedAccessSignature=SharedAccessSignature sr=a",
          "expected either a signature or a key"},
+        {"Endpoint=sb://h;SharedAccessKey=k;SharedAccessSignature=SharedAccessSignature sr=a",
+         "expected either a signature or a key"},
+        {"Endpoint=sb://h;SharedAccessKeyName=n;SharedAccessSignature=SharedAccessSignature sr=a",
+         "expected either a signature or a key"},
+        {"Endpoint=sb://h;SharedAccessSignature=SharedAccessSignature_sr=a",
+         "SharedAccessSignature is malformed"},
     };
 
     (void)state;
@@ -168,6 +184,11 @@ static void folders_are_not_taken_for_one(void **state)
     assert_true(weir__connstr_is("sb://host/"));
     assert_true(weir__connstr_is("SharedAccessKey=x"));
     assert_true(weir__connstr_is("x=y; EntityPath=h"));
+    assert_true(weir__connstr_is(";;entitypath =h"));
+    assert_false(weir__connstr_is("EntityPath;x=y"));
+    assert_false(weir__connstr_is("EntityPaths=h"));
+    assert_false(weir__connstr_is("EntityPat=h"));
+    assert_false(weir__connstr_is("a:/b"));
 }
 
 static void opening_says_the_same(void **state)
