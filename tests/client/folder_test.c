@@ -1,6 +1,7 @@
 /* The contract on a folder, and what only folders do. */
 #include "client/contract/contract.h"
 
+#include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,76 @@ static void a_batch_is_as_large_as_was_asked_for(void **state)
     close_producer(p);
 }
 
+/* ---- orphans ---- */
+
+/* Moves the folder of the only hub in `from` to `to`, where no hub has it. */
+static void orphan_hub(const char *from, const char *to)
+{
+    char old[TEMPDIR_BYTES + 258], new[TEMPDIR_BYTES + 258];
+    DIR *folder = opendir(from);
+    struct dirent *entry;
+    int moved = -1;
+
+    assert_non_null(folder);
+    while (moved != 0 && (entry = readdir(folder)) != NULL) {
+        if (strncmp(entry->d_name, "hub-", 4) != 0) continue;
+        snprintf(old, sizeof old, "%s/%s", from, entry->d_name);
+        snprintf(new, sizeof new, "%s/%s", to, entry->d_name);
+        moved = rename(old, new);
+    }
+    closedir(folder);
+    assert_int_equal(moved, 0);
+}
+
+static void note_orphan(enum weir_level level, const char *room, const char *line, void *user)
+{
+    if (level == WEIR_WARN && strcmp(room, "hub") == 0 && strncmp(line, "orphan ", 7) == 0)
+        ++*(unsigned *)user;
+}
+
+static int keep_orphan(const struct weir_orphan *o, void *user)
+{
+    *(struct weir_orphan *)user = *o;
+    return 5;
+}
+
+/* A hub's folder that no hub has is told, listed, and made a hub of again. */
+static void an_orphan_is_adopted(void **state)
+{
+    char second[TEMPDIR_BYTES];
+    struct weir_orphan orphan = {0};
+    struct weir_hub_info info;
+    unsigned told = 0;
+    struct weir_options o = {.size = sizeof o, .log = note_orphan, .log_user = &told};
+    struct weir_producer *p;
+    struct weir *other;
+
+    make_hub(*state, 3);
+    p = open_producer(*state);
+    send_text(p, "kept");
+    close_producer(p);
+    assert_ok(weir_close(*state, &err));
+    assert_int_equal(tempdir_make(second), 0);
+    assert_ok(weir_open(&other, second, &o, &err));
+    assert_ok(weir_close(other, &err));
+    assert_int_equal(told, 0);
+    orphan_hub(dir, second);
+    assert_ok(weir_open(&other, second, &o, &err));
+    assert_int_equal(told, 1);
+    assert_int_equal(weir_orphan_list(other, keep_orphan, &orphan, &err), 5);
+    assert_int_equal(orphan.partitions, 3);
+    assert_int_equal(weir_hub_adopt(other, orphan.id + 1, "again", &err), WEIR_ENOTFOUND);
+    assert_ok(weir_hub_adopt(other, orphan.id, "again", &err));
+    assert_ok(weir_hub_info(other, "again", &info, &err));
+    assert_int_equal(info.partitions, 3);
+    assert_ok(weir_orphan_list(other, keep_orphan, &orphan, &err));
+    assert_ok(weir_close(other, &err));
+    tempdir_remove(second);
+    tempdir_remove(dir);
+    assert_int_equal(tempdir_make(dir), 0); /* for the end of the test */
+    assert_ok(weir_open((struct weir **)state, dir, NULL, &err));
+}
+
 static void versions_agree(void **state)
 {
     (void)state;
@@ -127,6 +198,7 @@ int main(void)
         CONTRACT_TEST(a_folder_can_be_required_to_exist),
         CONTRACT_TEST(two_folders_are_two_worlds),
         CONTRACT_TEST(a_batch_is_as_large_as_was_asked_for),
+        CONTRACT_TEST(an_orphan_is_adopted),
         cmocka_unit_test(versions_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
