@@ -53,7 +53,8 @@ void weir__wire_selector(const struct weir_position *p, char out[WEIR__WIRE_SELE
         snprintf(out, WEIR__WIRE_SELECTOR_BYTES, "amqp.annotation.x-opt-offset > '-1'");
     else if (p->from == WEIR_FROM_SEQUENCE && !p->after)
         snprintf(out, WEIR__WIRE_SELECTOR_BYTES,
-                 "amqp.annotation.x-opt-sequence-number > '%" PRId64 "'", p->value - 1);
+                 "amqp.annotation.x-opt-sequence-number > '%" PRId64 "'",
+                 p->value - (p->value > INT64_MIN));
     else
         snprintf(out, WEIR__WIRE_SELECTOR_BYTES, "amqp.annotation.x-opt-%s %s '%" PRId64 "'",
                  names[p->from], p->after ? ">" : ">=", p->value);

@@ -168,6 +168,8 @@ static void positions_are_selectors(void **state)
         {{.from = WEIR_FROM_SEQUENCE}, AT "offset > '-1'"},
         {{.from = WEIR_FROM_SEQUENCE, .after = true}, AT "sequence-number > '0'"},
         {{.from = WEIR_FROM_SEQUENCE, .value = 1}, AT "sequence-number > '0'"},
+        {{.from = WEIR_FROM_SEQUENCE, .value = INT64_MIN},
+         AT "sequence-number > '-9223372036854775808'"},
         {{.from = WEIR_FROM_SEQUENCE, .after = true, .value = INT64_MAX},
          AT "sequence-number > '9223372036854775807'"},
         {{.from = WEIR_FROM_OFFSET}, AT "offset >= '0'"},
