@@ -4,7 +4,8 @@
 #                               a room: the library weir_NAME from the *.c of its folder
 #   weir_backend(NAME SOURCES libraries...)
 #                               a backend that libweir does not carry: libweir-NAME.a and .so
-#   weir_program(NAME rooms...) a program from the *.c of its folder
+#   weir_program(NAME SOURCE rooms...)
+#                               a program from the file with its main
 #   weir_library(rooms...)      libweir.a and libweir.so from these rooms
 #   weir_test(NAME rooms... [LONG nouns...] [SINGLE nouns...])
 #                               one cmocka program NAME_<noun>_test per tests/NAME/<noun>_test.c. The
@@ -183,13 +184,9 @@ function(weir_test NAME)
     endforeach()
 endfunction()
 
-# The program NAME from every *.c of this folder, left at the top of the build folder.
-function(weir_program NAME)
-    file(GLOB sources CONFIGURE_DEPENDS *.c)
-    if(NOT sources)
-        return()
-    endif()
-    add_executable(${NAME} ${sources})
+# The program NAME, left at the top of the build folder.
+function(weir_program NAME SOURCE)
+    add_executable(${NAME} ${SOURCE})
     set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
     weir_link(${NAME} PRIVATE ${ARGN})
     install(TARGETS ${NAME} DESTINATION bin)
