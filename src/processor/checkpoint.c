@@ -205,5 +205,6 @@ bool weir__checkpoint_chatty(struct weir__checkpoint *c, int64_t now_ms, uint64_
     *out_rate = (uint64_t)c->single * 1000 / (uint64_t)(took_ms > 0 ? took_ms : 1);
     c->single_warned = *out_rate >= SINGLE_RATE_MIN;
     c->single = 0;
+    c->single_ms = now_ms;
     return c->single_warned;
 }

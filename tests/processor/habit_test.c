@@ -1,0 +1,76 @@
+/* habit_test.c - programs that mark every single event, and do it quickly, are told so once. */
+#include "processor/checkpoint.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct weir__checkpoint_policy manual = {0};
+static const struct weir_record record = {.partition = 3, .epoch = 1};
+
+static struct weir__checkpoint fresh(void)
+{
+    struct weir__checkpoint c;
+
+    weir__checkpoint_init(&c, &record, &manual);
+    weir__checkpoint_give(&c, 10000, NULL);
+    return c;
+}
+
+static void marks_of_every_event_are_noticed_once(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate = 0, told = 0, told_at = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 5000; i++) {
+        assert_int_equal(weir__checkpoint_mark(&c, 3, i, NULL, NULL), 0);
+        told += weir__checkpoint_chatty(&c, (int64_t)i, &rate);
+        if (told == 0) told_at = i + 1;
+    }
+    assert_int_equal(told, 1);
+    assert_int_equal(told_at, 1000);
+    assert_in_range(rate, 900, 1100);
+}
+
+static void slow_single_marks_are_no_habit(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate;
+
+    (void)state;
+    for (uint64_t i = 0; i < 5000; i++) {
+        assert_int_equal(weir__checkpoint_mark(&c, 3, i, NULL, NULL), 0);
+        assert_false(weir__checkpoint_chatty(&c, (int64_t)i * 10, &rate));
+    }
+}
+
+/* Slow ones before it do not hide it. */
+static void a_habit_that_begins_later_is_noticed(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate = 0, told_at = 0;
+    int64_t now_ms = 0;
+
+    (void)state;
+    for (uint64_t i = 0; i < 3002 && told_at == 0; i++) {
+        now_ms += i <= 1000 ? 10 : 1;
+        assert_int_equal(weir__checkpoint_mark(&c, 3, i, NULL, NULL), 0);
+        if (weir__checkpoint_chatty(&c, now_ms, &rate)) told_at = i;
+    }
+    assert_in_range(told_at, 2000, 2002);
+    assert_in_range(rate, 900, 1100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_of_every_event_are_noticed_once),
+        cmocka_unit_test(slow_single_marks_are_no_habit),
+        cmocka_unit_test(a_habit_that_begins_later_is_noticed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
