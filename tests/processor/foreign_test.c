@@ -260,6 +260,56 @@ static void takes_up_what_is_left_lying(void **state)
     assert_null(strstr(w.log, "~2"));
 }
 
+/* js has 0; b and c, who leaves, live; 66 s pass. */
+static void leave_one_lying(uint32_t partitions)
+{
+    own(0, "js", 0);
+    start(partitions);
+    for (int i = 0; i < 27; i++) {
+        beat("c", 1, 0);
+        pass(2500, "b");
+        renew("js");
+    }
+}
+
+static void a_copy_with_the_fewest_takes_up_what_lies(void **state)
+{
+    (void)state;
+    for (uint32_t p = 1; p < 5; p++) own(p, p < 3 ? "a" : "b", 1);
+    leave_one_lying(6);
+    assert_string_equal(w.rows[5].owner, "a");
+}
+
+static void a_copy_with_more_leaves_it_to_the_others(void **state)
+{
+    (void)state;
+    for (uint32_t p = 1; p < 6; p++) own(p, p < 4 ? "a" : "b", 1);
+    leave_one_lying(7);
+    assert_string_equal(w.rows[6].owner, "");
+    assert_string_equal(w.rows[3].owner, "a");
+}
+
+/* Each time it lets one lie it is offered the next after twice as long, up to an hour. */
+static void offers_less_and_less_to_one_that_is_slow(void **state)
+{
+    static const int64_t pauses_s[] = {180, 300, 540, 1020, 1980, 3660, 3660};
+    int64_t last_ms = 0;
+    size_t count = 0;
+
+    (void)state;
+    own(0, "js", 0);
+    for (uint32_t p = 1; p < 4; p++) own(p, "a", 1);
+    start(4);
+    while (count < sizeof pauses_s / sizeof pauses_s[0]) {
+        pass_renewed(10000);
+        if (strstr(w.log, ">nobody ")) {
+            if (last_ms != 0) assert_int_equal(w.now_ms - last_ms, pauses_s[count++] * 1000);
+            last_ms = w.now_ms;
+        }
+        w.log[0] = '\0';
+    }
+}
+
 static void leaves_to_nobody_what_is_a_foreign_ones(void **state)
 {
     (void)state;
@@ -292,6 +342,9 @@ int main(void)
         TEST(a_refused_renewal_is_a_loss),
         TEST(gives_up_what_is_too_much_one_by_one),
         TEST(takes_up_what_is_left_lying),
+        TEST(a_copy_with_the_fewest_takes_up_what_lies),
+        TEST(a_copy_with_more_leaves_it_to_the_others),
+        TEST(offers_less_and_less_to_one_that_is_slow),
         TEST(leaves_to_nobody_what_is_a_foreign_ones),
     };
     return cmocka_run_group_tests_name("foreign", tests, NULL, NULL);
