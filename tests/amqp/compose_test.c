@@ -73,6 +73,9 @@ static void sections_are_kept_in_any_order(void **state)
                    "00 53 72 c1 7e 08 " OWN "00 53 75 a0 01 'x'  00 53 71 c1 05 02 a3 01 'd' 41");
     check_composed("00 53 75 b0 00000001 'x'  00 53 72 c1 05 02 a3 01 'a' 41  00 53 73 45", NULL,
                    "00 53 72 c1 82 0a a3 01 'a' 41 " OWN "00 53 75 b0 00000001 'x'  00 53 73 45");
+    /* the first byte of the body is as large as the event without its beginning */
+    check_composed("00 53 75 a0 01 0b  00 53 72 c1 05 02 a3 01 'a' 41", NULL,
+                   "00 53 72 c1 82 0a a3 01 'a' 41 " OWN "00 53 75 a0 01 0b");
     check_composed("00 53 73 45  00 53 77 40  00 53 70 45  00 53 72 c1 05 02 a3 01 'a' 41", NULL,
                    "00 53 72 c1 82 0a a3 01 'a' 41 " OWN "00 53 73 45  00 53 77 40");
 }
@@ -248,6 +251,12 @@ static void failures(void **state)
          "message-annotations, byte 3: an unknown constructor"},
         {"00 53 72 c1 06 02 a3 01 'k' 40 40 00 53 77 40",
          "message-annotations, byte 4: bytes after the last item"},
+        {"00 53 75 a0 02 'x'", "message section data, byte 5: ends too early"},
+        {"00 53 75 a0 01 'xy'",
+         "message section ?, byte 6: found a byte of no meaning, but a section must begin with 00"},
+        {"00 53 75 b0 00000002 'x'", "message section data, byte 8: ends too early"},
+        {"00 53 75 b0 00000001 'xy'",
+         "message section ?, byte 9: found a byte of no meaning, but a section must begin with 00"},
         {"00 53 72 c1 01 00 00 53 70 45 00 53 72 c1 01 00",
          "message section message-annotations, byte 10: it comes twice"},
     };

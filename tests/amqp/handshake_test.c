@@ -92,8 +92,11 @@ static void sasl_may_be_skipped_unless_required(void **state)
 
 static void plain_is_taken_apart(void **state)
 {
-    static const char *const bad[] = {"41: a3 05 'PLAIN'", "41: a3 05 'PLAIN' a0 03 'abc'",
-                                      "41: a3 05 'PLAIN' a0 04 00 'abc'", "41: a3 04 'NONE'",
+    static const char *const bad[] = {"41: a3 05 'PLAIN'",
+                                      "41: a3 05 'PLAIN' a0 03 'abc'",
+                                      "41: a3 05 'PLAIN' a0 04 00 'abc'",
+                                      "41: a3 04 'NONE'",
+                                      "41: a3 05 'PLAIM' a0 04 00 'a' 00 'b'",
                                       "41: a3 09 'ANONYMOUS'"};
 
     (void)state;
@@ -194,6 +197,47 @@ static void the_client_gives_what_it_has(void **state)
     pair_fini(&pair);
 }
 
+/* A server may name one mechanism, or many; names that only look alike are others. */
+static void the_client_finds_its_mechanism(void **state)
+{
+    static const struct {
+        bool found;
+        const char *hex;
+    } rows[] = {
+        {true, "40: a3 05 'PLAIN'"},
+        {true, "40: e0 0e 02 a3 05 'PLAIM' 05 'PLAIN'"},
+        {true, "40: e0 0e 02 a3 05 'PLAIN' 05 'PLAIM'"},
+        {false, "40: a3 05 'PLAIM'"},
+        {false, "40: a3 06 'PLAINS'"},
+        {false, "40: e0 08 01 a3 05 'PLAIM'"},
+        {false, "40: e0 08 01 a3 05 'QLAIN'"},
+        {false, "40: e0 09 01 a3 06 'PLAINS'"},
+        {false, "40: e0 07 01 a3 04 'PLAI'"},
+        {false, "40: e0 02 00 a3"},
+    };
+    struct weir__amqp_options o = {.client = true,
+                                   .mechanisms = WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN)};
+    struct manners manners = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        peer_init(&p, &o, &manners);
+        peer_say_raw(&p, "'AMQP' 03 01 00 00");
+        SASL(rows[i].hex);
+        peer_hear_header(&p, 3);
+        if (rows[i].found) {
+            struct weir__amqp_composite c = peer_hear(&p, WEIR__AMQP_SASL_INIT);
+            assert_bytes(c.sasl_init.mechanism.bytes, weir__bytes_of("PLAIN", 5));
+        } else {
+            assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->condition,
+                                WEIR__AMQP_COND_UNAUTHORIZED);
+        }
+        peer_hear_nothing(&p);
+        expect_nothing(&p.side);
+        peer_fini(&p);
+    }
+}
+
 static void other_protocols_are_guessed(void **state)
 {
     static const struct {
@@ -204,10 +248,24 @@ static void other_protocols_are_guessed(void **state)
         {WEIR__AMQP_GUESS_TLS, false, "16 03 01 02 00 01 00 01 fc 03 03"},
         {WEIR__AMQP_GUESS_HTTP, false, "'GET / HTTP/1.1'"},
         {WEIR__AMQP_GUESS_HTTP, false, "'POST /eh1/messages HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'PUT /eh1 HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'HEAD / HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'OPTIONS / HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'DELETE / HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'PATCH / HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'CONNECT here HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_HTTP, false, "'TRACE / HTTP/1.1'"},
         {WEIR__AMQP_GUESS_HTTP, false, "'PRI * HTTP/2.0'"},
         {WEIR__AMQP_GUESS_AMQP, true, "'AMQP' 00 00 09 01"},
         {WEIR__AMQP_GUESS_AMQP, true, "'AMQP' 02 01 00 00"},
         {WEIR__AMQP_GUESS_AMQP, true, "'AMQP' 01 01 00 0a"},
+        {WEIR__AMQP_GUESS_AMQP, true, "'AMQP' 00 01 00 01"},
+        {WEIR__AMQP_GUESS_AMQP, true, "'AMQP' 00 01 01 00"},
+        {WEIR__AMQP_GUESS_AMQP, true, "'AMQP' 00 02 00 00"},
+        {WEIR__AMQP_GUESS_OTHER, false, "'AMQX' 00 01 00 00"},
+        {WEIR__AMQP_GUESS_OTHER, false, "'GETS / HTTP/1.1'"},
+        {WEIR__AMQP_GUESS_OTHER, false, "16 02 01 02 00 01 00 01"},
+        {WEIR__AMQP_GUESS_OTHER, false, "17 03 01 02 00 01 00 01"},
         {WEIR__AMQP_GUESS_OTHER, false, "'SSH-2.0-OpenSSH'"},
         {WEIR__AMQP_GUESS_OTHER, false, "00 00 00 00 00 00 00 00"},
     };
@@ -308,6 +366,7 @@ int main(void)
         cmocka_unit_test(plain_is_taken_apart),
         cmocka_unit_test(external_may_say_its_name),
         cmocka_unit_test(the_client_gives_what_it_has),
+        cmocka_unit_test(the_client_finds_its_mechanism),
         cmocka_unit_test(other_protocols_are_guessed),
         cmocka_unit_test(open_comes_first_and_only_once),
         cmocka_unit_test(close_is_answered_or_forgotten),

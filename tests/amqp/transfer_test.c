@@ -188,6 +188,26 @@ static void no_memory_is_told_not_punished(void **state)
     pair_fini(&p);
 }
 
+/* What a peer may have under way in all is limited; behind the limit nothing is told of it. */
+static void too_much_under_way_ends_the_connection(void **state)
+{
+    struct weir__amqp_options narrow = {.after.frame_bytes = 512, .after.partial_bytes = 8192};
+    struct manners m = {.credit = 10};
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_SENDER};
+    static const uint8_t payload[20000];
+    struct ends ends = join(&plain, &narrow, &m, &t);
+
+    (void)state;
+    weir__amqp_send(ends.client, weir__bytes_of(payload, sizeof payload), 0, false, NULL);
+    settle_down(&p);
+    expect(&p.server, WEIR__AMQP_EVENT_DETACH);
+    expect(&p.server, WEIR__AMQP_EVENT_END);
+    assert_string_equal(expect(&p.server, WEIR__AMQP_EVENT_CLOSE)->condition,
+                        WEIR__AMQP_COND_LIMIT);
+    expect_nothing(&p.server);
+    pair_fini(&p);
+}
+
 static void credit_is_kept_topped_up(void **state)
 {
     struct manners m = {.credit = 10, .accept_deliveries = true};
@@ -596,6 +616,7 @@ int main(void)
         cmocka_unit_test(a_whole_message_leaves_room_for_others),
         cmocka_unit_test(too_large_is_told_not_punished),
         cmocka_unit_test(no_memory_is_told_not_punished),
+        cmocka_unit_test(too_much_under_way_ends_the_connection),
         cmocka_unit_test(credit_is_kept_topped_up),
         cmocka_unit_test(drain_uses_up_the_credit),
         cmocka_unit_test(bytes_may_be_limited),
