@@ -109,7 +109,7 @@ static void write_fields(struct weir__http *h, const struct weir__http_response 
 /* How the body is delimited, and what becomes of the connection. */
 static void write_framing(struct weir__http *h, const struct weir__http_response *r)
 {
-    bool empty = r->status < 200 || r->status == 204 || r->status == 304;
+    bool empty = r->status == 204 || r->status == 304;
     char line[LINE_MAX];
 
     if (!empty && h->chunked) {

@@ -314,6 +314,33 @@ static void can_become_another_protocol(void **state)
     weir__http_free(h);
 }
 
+static void another_protocol_has_no_body(void **state)
+{
+    struct weir__http_field fields[] = {weir__http_field_of("Connection", "Upgrade"),
+                                        weir__http_field_of("Upgrade", "websocket")};
+    static const uint64_t lengths[] = {0, 4, 5, WEIR__HTTP_CHUNKED};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct weir__http_response r = {.status = 101,
+                                        .length = lengths[i],
+                                        .fields = fields,
+                                        .field_count = 2};
+        struct weir__http *h = new_http((struct weir__http_limits){0});
+
+        put(h, "GET / HTTP/1.1\r\n" H "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+        take(h, WEIR__HTTP_EVENT_END);
+        assert_int_equal(weir__http_respond(h, &r, NULL), 0);
+        assert_int_equal(weir__http_write(h, weir__bytes_of("body", 4), NULL),
+                         lengths[i] ? 0 : WEIR_EINVAL);
+        assert_int_equal(weir__http_finish(h, NULL), 0);
+        expect_output(h, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+                         "Upgrade: websocket\r\n\r\n");
+        assert_true(weir__http_upgraded(h));
+        weir__http_free(h);
+    }
+}
+
 /* Time. */
 
 static void idle_connections_are_small_then_closed(void **state)
@@ -405,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_refusal_is_readable),
         cmocka_unit_test(a_client_may_end_before_its_answer),
         cmocka_unit_test(can_become_another_protocol),
+        cmocka_unit_test(another_protocol_has_no_body),
         cmocka_unit_test(idle_connections_are_small_then_closed),
         cmocka_unit_test(slow_clients_are_sent_away),
         cmocka_unit_test(slow_owners_are_waited_for),
