@@ -394,6 +394,30 @@ static void damage_is_told(void **state)
     world_fini(&m.world);
 }
 
+/* A segment whose header is gone is copied all the same: what is in it may still be found. */
+static void a_segment_without_header_is_told(void **state)
+{
+    static const uint8_t zeros[4096];
+    static struct model m;
+    struct weir__backup_options o;
+    struct weir__backup_result result;
+    const char *path = WORLD_DIR "/hub-0000000000000001/00000001.seg";
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 120; i++) model_publish(&m, 0, 0, 150);
+    simfs_poke(m.world.disk, path, zeros, sizeof zeros, 0);
+    simfs_poke(m.world.disk, path, zeros, sizeof zeros,
+               simfs_size(m.world.disk, path) - sizeof zeros);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(m.world.errors, 2); /* the file, and that a segment is missing */
+    assert_int_equal(result.damaged, 2);
+    o = model_options(&m, m.world.disk);
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    assert_int_equal(result.damaged, 1);
+    world_fini(&m.world);
+}
+
 /* The folder is damaged, or loses files, after a good backup: the next one tells it and keeps what it
  * has, and so do those after it. */
 static void good_copies_stay(void **state)
@@ -436,7 +460,7 @@ int main(void)
         cmocka_unit_test(expired_go_or_stay), cmocka_unit_test(lines_that_part),
         cmocka_unit_test(refusals),           cmocka_unit_test(hub_without_control),
         cmocka_unit_test(damage_is_told),     cmocka_unit_test(other_files),
-        cmocka_unit_test(good_copies_stay),
+        cmocka_unit_test(good_copies_stay),   cmocka_unit_test(a_segment_without_header_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

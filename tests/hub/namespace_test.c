@@ -414,9 +414,12 @@ static void a_bad_hub_stays_alone(void **state)
     assert_true(wiped > 0);
     assert_int_equal(world_open(&w), 0);
     for (int i = 0; i < 2; i++) {
-        assert_true(weir__namespace_use(w.ns, "bad", &hub, &w.err) < 0);
+        w.err = (struct weir_error){0};
+        assert_int_equal(weir__namespace_use(w.ns, "bad", &hub, &w.err), WEIR_ECORRUPT);
+        assert_int_equal(w.err.code, WEIR_ECORRUPT);
         assert_non_null(strstr(w.err.text, "opening hub 'bad'"));
     }
+    assert_int_equal(weir__namespace_use(w.ns, "bad", &hub, NULL), WEIR_ECORRUPT);
     assert_int_equal(w.errors, 1); /* found once, kept */
     assert_int_equal(weir__namespace_use(w.ns, "good", &hub, &w.err), 0);
     weir__hub_release(hub);
