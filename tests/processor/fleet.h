@@ -45,6 +45,7 @@ struct fleet {
     uint64_t disorder;                          /* events that did not follow the one before */
     int inside[PARTITIONS_MAX];                 /* copies that have it open */
     int opens, closes, overlaps;
+    int unannounced; /* closes of a partition that was not called revoked */
     int reasons[8];
     int errors[8]; /* by action */
     char last_error[WEIR_ERROR_TEXT_BYTES + 32];
@@ -158,6 +159,7 @@ static inline void on_close(struct weir_partition *p, enum weir_close_reason rea
     c->fleet->closes++;
     c->own_closes++;
     c->fleet->reasons[reason]++;
+    c->fleet->unannounced += !weir_partition_revoked(p);
     c->fleet->inside[weir_partition_id(p)]--;
     fleet_unlock(c->fleet);
 }
@@ -234,6 +236,7 @@ static inline struct fleet *fleet_new(uint32_t partitions)
 
 static inline void fleet_free(struct fleet *f)
 {
+    assert_int_equal(f->unannounced, 0);
     for (uint32_t i = 0; i < f->partitions; i++)
         assert_ok(weir_producer_close(f->producers[i], PATIENCE_MS, &err));
     assert_ok(weir_close(f->weir, &err));
