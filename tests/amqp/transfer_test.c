@@ -4,6 +4,7 @@
 #define BIG 100000
 
 static struct pair p;
+static struct peer peer;
 
 static struct weir__bytes text(const char *s)
 {
@@ -250,6 +251,45 @@ static void drain_uses_up_the_credit(void **state)
     pair_fini(&p);
 }
 
+/* Credit that is to be used up is not given back meanwhile, and who asks is told that. */
+static void a_link_that_drains_is_not_topped_up(void **state)
+{
+    struct manners m = {.credit = 10, .accept_deliveries = true};
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_SENDER};
+    struct ends ends = join(&plain, &plain, &m, &t);
+
+    (void)state;
+    assert_int_equal(weir__amqp_flow(ends.server, 10, true), 0);
+    settle_down(&p);
+    assert_true(weir__amqp_link_drain(ends.server) && weir__amqp_link_drain(ends.client));
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(weir__amqp_send(ends.client, text("m"), 0, false, NULL), 0);
+        settle_down(&p);
+    }
+    assert_int_equal(weir__amqp_link_credit(ends.client), 2);
+    assert_int_equal(weir__amqp_link_credit(ends.server), 2);
+    assert_int_equal(weir__amqp_flow(ends.server, 10, false), 0);
+    settle_down(&p);
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(weir__amqp_send(ends.client, text("m"), 0, false, NULL), 0);
+        settle_down(&p);
+    }
+    assert_true(weir__amqp_link_credit(ends.client) > 2);
+    pair_fini(&p);
+
+    peer_open(&peer, &plain, &m);
+    peer_say(&peer, 0, SAY_SENDER);
+    peer_hear(&peer, WEIR__AMQP_ATTACH);
+    peer_hear(&peer, WEIR__AMQP_FLOW);
+    assert_int_equal(weir__amqp_flow(expect(&peer.side, WEIR__AMQP_EVENT_ATTACH)->link, 10, true),
+                     0);
+    peer_listen(&peer);
+    assert_int_equal(peer_hear(&peer, WEIR__AMQP_FLOW).flow.drain.u, 1);
+    peer_say(&peer, 0, "13: 43 43 43 43 43 43 52 0a 40 42 41");
+    assert_int_equal(peer_hear(&peer, WEIR__AMQP_FLOW).flow.drain.u, 1);
+    peer_fini(&peer);
+}
+
 /* Counted from the attach: a message is begun below the limit, and may end above it. */
 static void bytes_may_be_limited(void **state)
 {
@@ -278,8 +318,6 @@ static void bytes_may_be_limited(void **state)
     assert_int_equal(weir__amqp_sendable(ends.server), 3);
     pair_fini(&p);
 }
-
-static struct peer peer;
 
 static void echo_is_answered(void **state)
 {
@@ -619,6 +657,7 @@ int main(void)
         cmocka_unit_test(too_much_under_way_ends_the_connection),
         cmocka_unit_test(credit_is_kept_topped_up),
         cmocka_unit_test(drain_uses_up_the_credit),
+        cmocka_unit_test(a_link_that_drains_is_not_topped_up),
         cmocka_unit_test(bytes_may_be_limited),
         cmocka_unit_test(echo_is_answered),
         cmocka_unit_test(aborted_messages_are_forgotten),
