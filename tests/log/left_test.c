@@ -222,6 +222,27 @@ static void spoilt_segment_keeps_its_bytes(void **state)
     assert_int_equal(w->log->segments[0]->disk_bytes, SEGMENT_BYTES);
 }
 
+/* A log says that it takes nothing in before anybody has to find out: when its space has gone back
+ * and the disk has none. As long as it has its space it needs no more. */
+static void who_rests_on_a_full_disk_says_so(void **state)
+{
+    struct workload *w = *state;
+    uint64_t least;
+
+    open_log(w);
+    put(w, 1, 300);
+    least = weir__capacity_least(w->log, 0);
+    simfs_capacity(w->disk, simfs_used(w->disk));
+    assert_int_equal(weir__log_ready(w->log, NULL), 0);
+    rest(w);
+    assert_true(weir__log_active(w->log)->hole_len > 0);
+    simfs_capacity(w->disk, simfs_used(w->disk) + least - 1);
+    assert_int_equal(weir__log_ready(w->log, NULL), WEIR_ENOSPACE);
+    simfs_capacity(w->disk, simfs_used(w->disk) + least);
+    assert_int_equal(weir__log_ready(w->log, NULL), 0);
+    put(w, 1, 300);
+}
+
 /* Producers of the segments before the lost one are in the producers' file. */
 static void lost_segment_forgets_no_producer(void **state)
 {
@@ -367,6 +388,7 @@ int main(void)
         CASE(headless_segment_that_rested),
         CASE(lost_segment_does_not_rest),
         CASE(spoilt_segment_keeps_its_bytes),
+        CASE(who_rests_on_a_full_disk_says_so),
         CASE(lost_segment_forgets_no_producer),
         CASE(spare_of_a_killed_process),
         CASE(segment_of_the_last_number),

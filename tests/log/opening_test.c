@@ -314,6 +314,38 @@ static void lost_control_is_made_again(void **state)
     }
 }
 
+/* Without the control file, and where the last segment no longer says how the partitions stood when it
+ * began, the segments before it tell where each of them ends. */
+static void ends_are_found_in_older_segments(void **state)
+{
+    struct workload *w = *state;
+    struct weir__log_partition_info before[5], after;
+
+    open_log(w);
+    put(w, 1, 100);
+    while (segments_of(w) < 2) put(w, 0, 50000);
+    put(w, 2, 100);
+    for (int i = 0; i < 3; i++, simclock_pass(&w->clock, 10)) put(w, 3, 100);
+    while (segments_of(w) < 3) put(w, 0, 50000);
+    for (uint32_t p = 0; p < 5; p++)
+        assert_int_equal(weir__log_partition_info(w->log, p, &before[p], NULL), 0);
+    assert_int_equal(workload_close(w), 0);
+    lose_file(w, "control");
+    simfs_flip(w->disk, WORKLOAD_DIR "/00000003.seg", 8 * (4096 + 10));
+    simfs_flip(w->disk, WORKLOAD_DIR "/00000003.seg", 8 * ((1u << 20) - 8192 + 10));
+    w->history->may_damage = true;
+    open_log(w);
+    for (uint32_t p = 0; p < 5; p++) {
+        assert_int_equal(weir__log_partition_info(w->log, p, &after, NULL), 0);
+        assert_int_equal(after.begin_sequence, before[p].begin_sequence);
+        assert_int_equal(after.next_sequence, before[p].next_sequence);
+        assert_int_equal(after.last_offset, before[p].last_offset);
+        assert_int_equal(after.last_time_ms, before[p].last_time_ms);
+        put(w, p, 100);
+    }
+    history_check(w->history, w->log, true);
+}
+
 /* Nothing to go by: then nothing is touched. */
 static void nothing_to_go_by(void **state)
 {
@@ -459,6 +491,7 @@ int main(void)
         CASE(lost_active_segment_rests),
         CASE(file_that_goes_while_open),
         CASE(lost_control_is_made_again),
+        CASE(ends_are_found_in_older_segments),
         CASE(nothing_to_go_by),
         CASE(second_file_of_a_number_is_kept),
         CASE(names_grow_beyond_eight_digits),
