@@ -40,16 +40,20 @@ static void make_catalog_old(const char *path)
     simfs_put(w.disk, path, file, (size_t)len - 4);
 }
 
-/* Three hubs; the logs of the first two are old, and so is the catalogue. */
+/* Three hubs; the logs of the first two are old, and so is the catalogue. The name of the third is as
+ * long as can be. */
 static int set_up(void **state)
 {
+    char longest[WEIR__HUB_NAME_MAX + 1] = "";
+
     (void)state;
+    memset(longest, 'n', WEIR__HUB_NAME_MAX);
     world_init(&w, simfs_new());
     history = history_new(5);
     assert_int_equal(world_open(&w), 0);
     assert_int_equal(world_create(&w, "homes", 5), 0);
     assert_int_equal(world_create(&w, "meters", 5), 0);
-    assert_int_equal(world_create(&w, "new", 1), 0);
+    assert_int_equal(world_create(&w, longest, 1), 0);
     assert_int_equal(world_close(&w), 0);
     format1_write(w.disk, WORLD_DIR "/hub-0000000000000001", 1, w.time.wall_ms - 1000, history);
     format1_write(w.disk, WORLD_DIR "/hub-0000000000000002", 2, w.time.wall_ms - 1000, history);
