@@ -185,7 +185,6 @@ bool weir__newcomer_enter(struct weir__newcomer *s, const struct weir__account *
     name_origin(peer, name);
     s->loop = loop;
     s->account = account;
-    s->leaving = 0;
     weir__post_init(&s->evict, fn, arg);
     weir__mutex_lock(&b->lock);
     o = find_origin(b, name);
