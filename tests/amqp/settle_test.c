@@ -105,15 +105,19 @@ static void second_is_answered_with_settled(void **state)
     }
 }
 
-/* The peer sends messages 0 to count - 1; handle 0. */
+/* Long enough for the short way that most messages take, which short ones do not. */
+#define LONG_BODY "'a message of which there is more than the head of a frame has room for'"
+
+/* The peer sends messages 0 to count - 1, long ones and short ones; handle 0. */
 static void receive(unsigned count)
 {
-    char said[64];
+    char said[160];
 
     peer_open(&p, &(struct weir__amqp_options){.after.unsettled = 2048}, &manners);
     peer_say(&p, 0, SAY_SENDER);
     for (unsigned i = 0; i < count; i++) {
-        snprintf(said, sizeof said, "14: 43 70 %08x a0 01 'x' 43 42 42 | 'm'", i);
+        snprintf(said, sizeof said, "14: 43 70 %08x a0 01 'x' 43 42 42 | %s", i,
+                 i % 8 ? LONG_BODY : "'m'");
         peer_say(&p, 0, said);
     }
     p.heard_at = p.heard_len;
@@ -229,6 +233,35 @@ static void trust_opens_the_window(void **state)
     peer_fini(&p);
 }
 
+/* What a sender settles is told of the link that it came by, whose number may be any. */
+static void each_delivery_has_its_link(void **state)
+{
+    static const char second[] = "12: a1 01 't' 52 01 42 40 40 00 53 28 45 00 53 29 45 40 40 43";
+    struct weir__amqp_link *links[2];
+    char said[160];
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){.after.unsettled = 64}, &manners);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, second);
+    for (int i = 0; i < 2; i++) links[i] = expect(&p.side, WEIR__AMQP_EVENT_ATTACH)->link;
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(said, sizeof said, "14: 52 %02x 70 %08x a0 01 'x' 43 42 42 | %s", i / 2 % 2, i,
+                 i < 4 ? LONG_BODY : "'m'");
+        peer_say(&p, 0, said);
+    }
+    p.side.taken = p.side.count;
+    peer_say(&p, 0, "15: 42 43 52 07 41");
+    for (unsigned i = 0; i < 4; i++) {
+        struct told *told = expect(&p.side, WEIR__AMQP_EVENT_SETTLE);
+        assert_ptr_equal(told->link, links[i % 2]);
+        assert_int_equal(told->settle.first, 2 * i);
+        assert_int_equal(told->settle.last, 2 * i + 1);
+    }
+    expect_nothing(&p.side);
+    peer_fini(&p);
+}
+
 /* A sender that settles a delivery before its last frame: it is told as settled, and the delivery
  * that has its place in the ring by then is none of its business. */
 static void settled_before_the_last_frame(void **state)
@@ -294,6 +327,7 @@ int main(void)
         cmocka_unit_test(equal_neighbours_share_a_frame),
         cmocka_unit_test(the_window_follows_what_is_unsettled),
         cmocka_unit_test(trust_opens_the_window),
+        cmocka_unit_test(each_delivery_has_its_link),
         cmocka_unit_test(settled_before_the_last_frame),
         cmocka_unit_test(a_receiver_that_settles_second_waits),
     };
