@@ -197,27 +197,39 @@ static void sequences_are_dense_per_partition(void **state)
     }
 }
 
+static void assert_refused(struct workload *w, const struct weir__log_batch *b, int rc)
+{
+    struct weir__log_receipt r;
+
+    assert_int_equal(weir__log_append_wait(w->log, b, WAIT, &r, NULL), rc);
+    assert_int_equal(weir__log_append(w->log, b, 0, NULL, NULL, NULL), rc);
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+}
+
 static void bad_batches_are_refused(void **state)
 {
     struct workload *w = *state;
     uint8_t *big = calloc(1, w->options.batch_bytes_max + 1);
     struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of(big, 10)}};
-    struct weir__log_receipt r;
 
     assert_non_null(big);
     b.partition = w->options.partitions;
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, &r, NULL), WEIR_EINVAL);
+    assert_refused(w, &b, WEIR_EINVAL);
     b.partition = 0;
     b.count = 0;
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, &r, NULL), WEIR_EINVAL);
+    assert_refused(w, &b, WEIR_EINVAL);
     b.count = 11; /* more events than bytes */
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, &r, NULL), WEIR_EINVAL);
+    assert_refused(w, &b, WEIR_EINVAL);
     b.count = 1;
     b.body[0].len = w->options.batch_bytes_max + 1;
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, &r, NULL), WEIR_ETOOBIG);
+    assert_refused(w, &b, WEIR_ETOOBIG);
+    b.body[0].len = w->options.batch_bytes_max;
+    b.body[1] = weir__bytes_of(big, 1);
+    assert_refused(w, &b, WEIR_ETOOBIG);
     assert_int_equal(info_of(w, 0).next_sequence, 0);
     free(big);
     put(w, 0, w->options.batch_bytes_max, 1);
+    put(w, 0, 16, 16);
 }
 
 static void nothing_is_seen_before_it_is_durable(void **state)
