@@ -320,7 +320,6 @@ static void finish_close(struct weir__wire *w)
 {
     weir__loop_timer_stop(w->loop, &w->retry);
     weir__wire_claims_free(w);
-    weir__loop_unpost(w->loop, &w->work);
     weir__mutex_lock(&w->lock);
     w->closed = true;
     weir__cond_broadcast(&w->changed);
