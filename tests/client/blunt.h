@@ -62,6 +62,7 @@ struct blunt {
 
     atomic_uint connections, begun, alive;            /* sessions; alive: not ended */
     atomic_uint attaches, detaches, batches, largest; /* of events; batches by transfers */
+    atomic_uint tokens;                               /* that were shown */
     atomic_uint broken; /* what a client may not do: beyond a window or a handle */
 };
 
@@ -211,6 +212,7 @@ static inline void blunt_on_request(struct blunt *b, uint16_t channel, const cha
     const char *gone = b->manners.drop_reply ? "$management-reply" : "$management-request";
 
     if (name[1] == 'c') {
+        atomic_fetch_add(&b->tokens, 1);
         blunt_reply(b, channel, request, "$cbs-reply");
     } else if (b->manners.drop_desk > 0) {
         uint32_t handle = blunt_find(s, gone);

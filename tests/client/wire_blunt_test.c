@@ -11,9 +11,8 @@
 #define MANY 20       /* more links than ours puts into one session */
 #define LARGE 200000u /* bytes, in several frames */
 
-static struct weir *open_patient(const struct blunt *b, uint32_t patience_ms)
+static struct weir *open_with(const struct blunt *b, const struct weir_options *o)
 {
-    struct weir_options o = {.size = sizeof o, .patience_ms = patience_ms};
     char text[256];
     struct weir *w;
 
@@ -21,8 +20,15 @@ static struct weir *open_patient(const struct blunt *b, uint32_t patience_ms)
              "Endpoint=sb://%s/;SharedAccessKeyName=any;SharedAccessKey=any;"
              "UseDevelopmentEmulator=true",
              b->address);
-    assert_ok(weir_open(&w, text, &o, &err));
+    assert_ok(weir_open(&w, text, o, &err));
     return w;
+}
+
+static struct weir *open_patient(const struct blunt *b, uint32_t patience_ms)
+{
+    struct weir_options o = {.size = sizeof o, .patience_ms = patience_ms};
+
+    return open_with(b, &o);
 }
 
 static struct weir *open_blunt(const struct blunt *b)
@@ -258,6 +264,32 @@ static void strangers_are_not_administered(void **state)
     close_both(w, b);
 }
 
+/* ---- tokens ---- */
+
+static void await(const atomic_uint *count, unsigned wanted)
+{
+    while (atomic_load(count) < wanted) poll(NULL, 0, BLUNT_TURN_MS);
+}
+
+/* Before it ends, also where only one link needs it; the link notices nothing. */
+static void a_token_is_shown_again_in_time(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = WIDE});
+    struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS, .token_s = 1};
+    struct weir *w = open_with(b, &o);
+    struct weir_producer *p = open_pinned(w, 0);
+    unsigned before;
+
+    (void)state;
+    send_small(p, 1);
+    before = atomic_load(&b->tokens);
+    await(&b->tokens, before + 2);
+    send_small(p, 1);
+    assert_int_equal(atomic_load(&b->attaches), 1);
+    close_producer(p);
+    close_both(w, b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +302,7 @@ int main(void)
         cmocka_unit_test_setup(a_server_without_idempotent_producers, start),
         cmocka_unit_test_setup(half_of_management_goes, start),
         cmocka_unit_test_setup(strangers_are_not_administered, start),
+        cmocka_unit_test_setup(a_token_is_shown_again_in_time, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

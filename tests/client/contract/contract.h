@@ -26,6 +26,7 @@
         CONTRACT_TEST(completions_publish_but_do_not_block),                                       \
         CONTRACT_TEST(closing_ends_a_chain_of_completions),                                        \
         CONTRACT_TEST(a_hasty_close_tells_everybody), CONTRACT_TEST(a_send_needs_a_completion),    \
+        CONTRACT_TEST(a_hasty_close_waits_for_a_completion),                                       \
         CONTRACT_TEST(a_repeated_batch_is_stored_once),                                            \
         CONTRACT_TEST(a_higher_epoch_fences_the_lower), CONTRACT_TEST(threads_share_a_producer)
 

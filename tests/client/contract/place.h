@@ -3,6 +3,7 @@
 #define WEIR_TESTS_CONTRACT_PLACE_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>

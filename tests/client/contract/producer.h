@@ -116,6 +116,7 @@ struct count {
     int64_t last;   /* sequence */
     uint64_t again; /* publishes to make from inside */
     int refused[4];
+    atomic_bool begun, closing;
 };
 
 static void count_done(void *user, int rc, const struct weir_receipt *at,
@@ -237,6 +238,45 @@ static void a_hasty_close_tells_everybody(void **state)
         assert_int_equal(rc, c.unknown > 0 ? WEIR_EUNKNOWN : 0);
     }
     assert_true(events_in(w, 0) <= 2000);
+}
+
+/* Until somebody closes the producer, which it learns by publishing, and then a moment more: who
+ * closes is to be waiting for it by then. */
+static void last_until_closing(void *user, int rc, const struct weir_receipt *at,
+                               const struct weir_error *why)
+{
+    struct count *c = user;
+    struct weir_event e = {.body = weir_text("again")};
+    int again = 0;
+
+    atomic_store(&c->begun, true);
+    while (!atomic_load(&c->closing)) sched_yield();
+    for (int told = 0; told < 100; told += again == WEIR_ECLOSED) {
+        again = weir_producer_send_async(c->producer, &e, 1, 0, count_done, c, NULL);
+        c->again += again == 0;
+        sched_yield();
+    }
+    count_done(user, rc, at, why);
+}
+
+/* A close that has no time for what is on its way waits for the completion that runs. */
+static void a_hasty_close_waits_for_a_completion(void **state)
+{
+    struct weir *w = *state;
+    struct weir_event e = {.body = weir_text("x")};
+
+    make_hub(w, 1);
+    for (int round = 0; round < 20; round++) {
+        struct count c = {.last = -1};
+        c.producer = open_producer(w);
+        assert_ok(
+            weir_producer_send_async(c.producer, &e, 1, PATIENCE_MS, last_until_closing, &c, &err));
+        while (!atomic_load(&c.begun)) sched_yield();
+        atomic_store(&c.closing, true);
+        weir_producer_close(c.producer, 0, &err);
+        assert_int_equal(c.done, 1 + c.again);
+        assert_int_equal(c.in_order + c.unknown, 1 + c.again);
+    }
 }
 
 static void a_send_needs_a_completion(void **state)
