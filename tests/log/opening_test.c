@@ -314,6 +314,29 @@ static void lost_control_is_made_again(void **state)
     }
 }
 
+/* Retention's clock is in the control file; without it the age of events is not made up. */
+static void lost_control_expires_nothing(void **state)
+{
+    struct workload *w = *state;
+    struct weir__log_partition_info info;
+
+    w->options.retain_ms = 8 * DAY_MS;
+    open_log(w);
+    fill_segments(w, 3);
+    assert_int_equal(workload_close(w), 0);
+    simclock_pass(&w->clock, DAY_MS);
+    lose_file(w, "control");
+    open_log(w);
+    simclock_pass(&w->clock, 6 * DAY_MS);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(weir__log_partition_info(w->log, 0, &info, NULL), 0);
+    assert_int_equal(info.begin_sequence, 0);
+    simclock_pass(&w->clock, 10 * DAY_MS);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(weir__log_partition_info(w->log, 0, &info, NULL), 0);
+    assert_true(info.begin_sequence > 0);
+}
+
 /* Without the control file, and where the last segment no longer says how the partitions stood when it
  * began, the segments before it tell where each of them ends. */
 static void ends_are_found_in_older_segments(void **state)
@@ -491,6 +514,7 @@ int main(void)
         CASE(lost_active_segment_rests),
         CASE(file_that_goes_while_open),
         CASE(lost_control_is_made_again),
+        CASE(lost_control_expires_nothing),
         CASE(ends_are_found_in_older_segments),
         CASE(nothing_to_go_by),
         CASE(second_file_of_a_number_is_kept),

@@ -449,6 +449,44 @@ static void old_records_are_tidied_away(void **state)
     assert_int_equal(b->warnings, 0);
 }
 
+/* A disk that says no once while a new generation is written: that is told, the old one serves, and
+ * the next try is a good one. */
+static void tidying_that_fails_forgets_nobody(void **state)
+{
+    struct bench *b = *state;
+    struct simfs_fault once = {.kinds = SIMFS_WRITE | SIMFS_SYNC | SIMFS_SYNC_DIR,
+                               .rc = WEIR_ENOSPACE};
+    struct simfs *good;
+    bool struck = true;
+
+    b->w.options.producers_tidy_blocks = 1000;
+    start(b);
+    for (uint32_t turn = 0; turn < 4; turn++) {
+        for (uint64_t id = 1; id <= 10; id++) put(b, id, turn);
+        roll(b);
+    }
+    assert_int_equal(workload_close(&b->w), 0);
+    good = b->w.disk;
+    b->w.options.producers_tidy_blocks = 3;
+    for (once.at = 1; struck; once.at++) {
+        int rc;
+
+        b->w.disk = simfs_clone(good);
+        start(b);
+        simfs_fail(b->w.disk, &once);
+        rc = weir__log_step(b->w.log, NULL);
+        struck = simfs_failed(b->w.disk);
+        assert_int_equal(rc != 0, struck);
+        simfs_fail(b->w.disk, NULL);
+        workload_crash(&b->w, SIMFS_KEEP_NONE, 0);
+        for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 3));
+        assert_int_equal(workload_close(&b->w), 0);
+        simfs_free(b->w.disk);
+    }
+    assert_true(once.at > 5);
+    b->w.disk = good;
+}
+
 static void answer(void *user, int rc, const struct weir__log_receipt *r,
                    const struct weir_error *err)
 {
@@ -560,6 +598,7 @@ int main(void)
         CASE(a_full_disk_only_puts_it_off),
         CASE(a_group_taken_back_is_forgotten),
         CASE(old_records_are_tidied_away),
+        CASE(tidying_that_fails_forgets_nobody),
         CASE(tidying_knows_what_is_on_its_way),
         CASE(version_1_hands_over_its_producers),
     };
