@@ -151,6 +151,10 @@ static void golden_filter(void **state)
     assert_int_equal(descriptor.u, 0x0000468c00000004);
     assert_bytes(v.bytes, weir__bytes_of("amqp.annotation.x-opt-offset > '-1'", 35));
     assert_false(weir__amqp_map_find(&map, "apache.org", &v));
+    assert_false(weir__amqp_map_find(&map, "apache.org:selector-filter:strinG", &v));
+    assert_false(weir__amqp_map_find(&map, "Apache.org:selector-filter:string", &v));
+    assert_false(weir__amqp_map_find(&map, "apache.org:selector-filter:strings", &v));
+    assert_false(weir__amqp_map_find(&map, "", &v));
     sample_free(b);
 }
 

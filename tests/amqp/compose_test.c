@@ -29,6 +29,7 @@ static int compose(struct weir__bytes stored, struct weir__amqp_stamp *st, struc
     int rc;
 
     assert_non_null(to);
+    memset(to, 0xee, room);
     rc = weir__amqp_compose(stored, st, to, room, &len, err);
     assert_true(len <= room);
     *out = weir__bytes_of(to, len);
@@ -93,6 +94,25 @@ static void senders_annotations_are_kept(void **state)
                    "00 53 72 c1 85 0c a3 01 'a' 41 53 05 40 " OWN "00 53 77 40");
 }
 
+/* Names that are nearly the hub's are not. */
+static void similar_names_are_kept(void **state)
+{
+    (void)state;
+    check_composed("00 53 72 c1 12 02 a3 0c 'x-opt-offseT' a1 01 '0'  00 53 75 a0 00", NULL,
+                   "00 53 72 c1 8f 0a a3 0c 'x-opt-offseT' a1 01 '0' " OWN "00 53 75 a0 00");
+    check_composed("00 53 72 c1 13 02 a3 0d 'x-opt-offsets' a1 01 '0'  00 53 75 a0 00", NULL,
+                   "00 53 72 c1 90 0a a3 0d 'x-opt-offsets' a1 01 '0' " OWN "00 53 75 a0 00");
+    check_composed("00 53 72 c1 19 02 a3 13 'x-opt-enqueued-timE' a1 01 '0'  00 53 75 a0 00", NULL,
+                   "00 53 72 c1 96 0a a3 13 'x-opt-enqueued-timE' a1 01 '0' " OWN "00 53 75 a0 00");
+    check_composed("00 53 72 c1 1b 02 a3 15 'x-opt-sequence-numbeR' a1 01 '0'  00 53 75 a0 00",
+                   NULL,
+                   "00 53 72 c1 98 0a a3 15 'x-opt-sequence-numbeR' a1 01 '0' " OWN
+                   "00 53 75 a0 00");
+    check_composed("00 53 72 c1 19 02 a3 13 'x-opt-partition-keY' a1 01 '0'  00 53 75 a0 00", "pk",
+                   "00 53 72 c1 af 0c a3 13 'x-opt-partition-keY' a1 01 '0' " OWN
+                   "a3 13 'x-opt-partition-key' a1 02 'pk' 00 53 75 a0 00");
+}
+
 static void senders_claims_are_dropped(void **state)
 {
     (void)state;
@@ -135,6 +155,7 @@ static void delivery_annotations_are_merged(void **state)
     struct weir__bytes stored =
         sample_hex("00 53 70 45 00 53 71 c1 05 02 a3 01 'x' 40 00 53 77 40");
     struct weir__bytes plain = sample_hex("00 53 77 40"), got, want;
+    struct weir__bytes data = sample_hex("00 53 75 a0 00");
     struct weir__bytes ours = sample_hex("00 53 71 c1 05 02 a3 01 'y' 41");
     struct weir__amqp_stamp st = stamp(NULL);
 
@@ -151,6 +172,12 @@ static void delivery_annotations_are_merged(void **state)
     assert_int_equal(compose(plain, &st, &got, NULL), 0);
     want = sample_hex("00 53 71 c1 05 02 a3 01 'y' 41 00 53 72 c1 7e 08 " OWN "00 53 77 40");
     assert_bytes(got, want);
+    sample_free(got);
+    sample_free(want);
+    assert_int_equal(compose(data, &st, &got, NULL), 0);
+    want = sample_hex("00 53 71 c1 05 02 a3 01 'y' 41 00 53 72 c1 7e 08 " OWN "00 53 75 a0 00");
+    assert_bytes(got, want);
+    sample_free(data);
     sample_free(plain);
     sample_free(stored);
     sample_free(ours);
@@ -289,6 +316,7 @@ int main(void)
         cmocka_unit_test(sections_are_kept_in_any_order),
         cmocka_unit_test(event_without_body),
         cmocka_unit_test(senders_annotations_are_kept),
+        cmocka_unit_test(similar_names_are_kept),
         cmocka_unit_test(senders_claims_are_dropped),
         cmocka_unit_test(key_is_added_once),
         cmocka_unit_test(delivery_annotations_stand_first),

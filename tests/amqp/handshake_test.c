@@ -71,6 +71,58 @@ static void anonymous_comes_in_whatever_it_says(void **state)
     }
 }
 
+/* All that was traced, by direction. */
+struct traced {
+    uint8_t bytes[2][256];
+    size_t len[2];
+};
+
+static void note_trace(void *user, bool outgoing, struct weir__bytes frame)
+{
+    struct traced *t = user;
+
+    assert_true(frame.len <= sizeof t->bytes[0] - t->len[outgoing]);
+    memcpy(t->bytes[outgoing] + t->len[outgoing], frame.at, frame.len);
+    t->len[outgoing] += frame.len;
+}
+
+/* Headers, SASL and AMQP: what is traced is what went over the wire, byte for byte. Our open is made
+ * first, and waits. */
+static void a_trace_has_every_byte(void **state)
+{
+    static const char said[] = "'AMQP' 03 01 00 00 "
+                               "00000019 02 01 0000 00 53 41 c0 0c 01 a3 09 'ANONYMOUS' "
+                               "'AMQP' 00 01 00 00 "
+                               "00000019 02 00 0000 00 53 10 c0 0c 05 a1 01 'c' 40 40 40 "
+                               "70 000003e8 00000008 02 00 0000";
+    struct weir__bytes b = sample_hex(said);
+    struct traced traced = {0};
+    struct weir__amqp_options o = {.trace = note_trace, .trace_data = &traced};
+    struct manners manners = {0};
+    size_t open;
+
+    (void)state;
+    peer_init(&p, &o, &manners);
+    peer_say_bytes(&p, b);
+    expect(&p.side, WEIR__AMQP_EVENT_SASL);
+    expect(&p.side, WEIR__AMQP_EVENT_OPEN);
+    weir__amqp_tick(p.side.e, 1);
+    weir__amqp_tick(p.side.e, 1000); /* a sign of life */
+    peer_listen(&p);
+    assert_int_equal(weir__load_be32(p.heard + p.heard_len - 8), 8);
+    p.heard_len -= 8;
+    traced.len[1] -= 8;
+    assert_memory_equal(traced.bytes[1] + traced.len[1], p.heard + p.heard_len, 8);
+    assert_bytes(weir__bytes_of(traced.bytes[0], traced.len[0]), b);
+    open = weir__load_be32(traced.bytes[1]);
+    assert_true(p.heard_len > open);
+    assert_int_equal(traced.len[1], p.heard_len);
+    assert_memory_equal(traced.bytes[1], p.heard + p.heard_len - open, open);
+    assert_memory_equal(traced.bytes[1] + open, p.heard, p.heard_len - open);
+    peer_fini(&p);
+    sample_free(b);
+}
+
 static void sasl_may_be_skipped_unless_required(void **state)
 {
     (void)state;
@@ -293,6 +345,25 @@ static void other_protocols_are_guessed(void **state)
     }
 }
 
+static void open_says_how_many_sessions_there_may_be(void **state)
+{
+    struct weir__amqp_options o = {.after.sessions = 7};
+    struct manners manners = {0};
+    struct weir__amqp_composite c;
+
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        o.channel_max = given ? 3 : 0;
+        peer_init(&p, &o, &manners);
+        peer_say_raw(&p, "'AMQP' 00 01 00 00");
+        peer_hear_header(&p, 0);
+        peer_say(&p, 0, SAY_OPEN);
+        c = peer_hear(&p, WEIR__AMQP_OPEN);
+        assert_int_equal(c.open.channel_max.u, given ? 3 : 6);
+        peer_fini(&p);
+    }
+}
+
 static void open_comes_first_and_only_once(void **state)
 {
     struct weir__amqp_composite c;
@@ -362,12 +433,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mechanisms_are_offered_in_order),
         cmocka_unit_test(anonymous_comes_in_whatever_it_says),
+        cmocka_unit_test(a_trace_has_every_byte),
         cmocka_unit_test(sasl_may_be_skipped_unless_required),
         cmocka_unit_test(plain_is_taken_apart),
         cmocka_unit_test(external_may_say_its_name),
         cmocka_unit_test(the_client_gives_what_it_has),
         cmocka_unit_test(the_client_finds_its_mechanism),
         cmocka_unit_test(other_protocols_are_guessed),
+        cmocka_unit_test(open_says_how_many_sessions_there_may_be),
         cmocka_unit_test(open_comes_first_and_only_once),
         cmocka_unit_test(close_is_answered_or_forgotten),
     };

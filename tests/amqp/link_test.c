@@ -329,6 +329,120 @@ static void a_refusal_that_cannot_be_written_closes(void **state)
     peer_fini(&p);
 }
 
+static void accept_in_vain(struct side *s, const struct weir__amqp_event *ev)
+{
+    struct weir__amqp_terms t = {.credit = 10};
+
+    (void)s;
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH)
+        assert_int_not_equal(weir__amqp_accept(ev->link, &t, NULL), 0);
+}
+
+/* An attach that does not fit a frame of the peer's, theirs or ours: the owner learns it, and the
+ * peer hears nothing of the link, and no credit for it. */
+static void an_attach_that_cannot_be_written(void **state)
+{
+    static char name[WEIR__AMQP_NAME_MAX + 1], attach[3 * WEIR__AMQP_NAME_MAX];
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_RECEIVER, .credit = 10};
+    struct weir__amqp_link *ours;
+
+    (void)state;
+    memset(name, 'n', WEIR__AMQP_NAME_MAX);
+    snprintf(attach, sizeof attach,
+             "00 53 12 d0 %08x 00000007 b1 %08x '%s' 43 42 40 40 00 53 28 45 00 53 29 45",
+             4 + 5 + WEIR__AMQP_NAME_MAX + 12, WEIR__AMQP_NAME_MAX, name);
+    peer_init(&p, &(struct weir__amqp_options){0}, &(struct manners){0});
+    weir__amqp_trust(p.side.e);
+    p.side.on = accept_in_vain;
+    peer_say_raw(&p, "'AMQP' 00 01 00 00");
+    peer_say(&p, 0, "10: a1 01 'p' 40 70 00000200");
+    peer_say(&p, 0, SAY_BEGIN);
+    p.heard_at = p.heard_len;
+    peer_say(&p, 0, attach);
+    peer_hear_nothing(&p);
+
+    t.name = weir__bytes_of(name, WEIR__AMQP_NAME_MAX);
+    assert_int_not_equal(weir__amqp_attach(p.side.told[1].session, &t, &ours, NULL), 0);
+    peer_listen(&p);
+    peer_hear_nothing(&p);
+    t.name = weir__bytes_of(name, 1);
+    assert_int_equal(weir__amqp_attach(p.side.told[1].session, &t, &ours, NULL), 0);
+    peer_listen(&p);
+    peer_hear(&p, WEIR__AMQP_ATTACH);
+    peer_hear(&p, WEIR__AMQP_FLOW);
+    peer_hear_nothing(&p);
+    peer_say(&p, 0, "16: 43 41"); /* of a link that was never answered, and cannot be */
+    peer_hear_nothing(&p);
+    assert_true(weir__amqp_closed(p.side.e));
+    peer_fini(&p);
+}
+
+/* An answer belongs to the link of its name; one letter more or another is another link. */
+static void an_answer_finds_its_link_by_name(void **state)
+{
+    static const char *const names[] = {"link", "linj", "lin", "links"};
+    struct weir__amqp_terms t = {.role = WEIR__AMQP_SENDER};
+    struct weir__amqp_link *ours[4];
+    char attach[160];
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &(struct manners){.trusted = true});
+    for (size_t i = 0; i < 4; i++) {
+        t.name = weir__bytes_of(names[i], strlen(names[i]));
+        assert_int_equal(weir__amqp_attach(p.side.told[1].session, &t, &ours[i], NULL), 0);
+    }
+    peer_listen(&p);
+    for (size_t i = 0; i < 4; i++) {
+        size_t at = i ^ 1;
+        snprintf(attach, sizeof attach,
+                 "12: a1 %02zx '%s' 52 %02zx 41 40 40 00 53 28 45 00 53 29 45", strlen(names[at]),
+                 names[at], i);
+        peer_say(&p, 0, attach);
+        assert_ptr_equal(expect(&p.side, WEIR__AMQP_EVENT_ATTACH)->link, ours[at]);
+    }
+    peer_fini(&p);
+}
+
+/* What links and sessions need is counted while they are there, and no longer. */
+static void memory_is_counted_while_it_is_used(void **state)
+{
+    static const char attach[] = "12: a1 20 'a name of thirty-two bytes, long' 43 42 40 40 "
+                                 "00 53 28 45 00 53 29 45 40 40 43";
+    static const uint8_t body[3000];
+    struct weir__amqp_link *l;
+    size_t before = 0, buffered;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0},
+              &(struct manners){.credit = 10, .trusted = true});
+    for (int round = 0; round < 5; round++) {
+        size_t in_session, in_link;
+        peer_say(&p, 1, SAY_BEGIN);
+        in_session = weir__amqp_memory(p.side.e);
+        peer_say(&p, 1, attach);
+        in_link = weir__amqp_memory(p.side.e);
+        assert_true(in_link >= in_session + 32);
+        peer_say(&p, 1, "14: 43 43 a0 01 'x' 43 42 42 | 'm'");
+        peer_say(&p, 1, "16: 43 41");
+        peer_say(&p, 1, SAY_END);
+        p.heard_at = p.heard_len = 0;
+        if (round == 1) before = weir__amqp_memory(p.side.e);
+        if (round > 1) assert_int_equal(weir__amqp_memory(p.side.e), before);
+        if (round > 1) assert_true(in_session > before);
+    }
+    peer_say(&p, 0, SAY_RECEIVER);
+    l = p.side.told[(p.side.count - 1) % PAIR_EVENTS_MAX].link;
+    peer_say(&p, 0, "13: 43 70 00000800 43 43 52 01 43 70 00001000");
+    before = weir__amqp_memory(p.side.e);
+    buffered = weir__amqp_buffered(p.side.e);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(weir__amqp_send(l, weir__bytes_of(body, sizeof body), 0, true, NULL), 0);
+    assert_in_range(weir__amqp_memory(p.side.e), before + 8 * sizeof body, before + 100000);
+    assert_int_equal(weir__amqp_memory(p.side.e) - before,
+                     weir__amqp_buffered(p.side.e) - buffered);
+    peer_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +457,9 @@ int main(void)
         cmocka_unit_test(channels_and_handles_need_not_agree),
         cmocka_unit_test(a_name_has_its_longest),
         cmocka_unit_test(all_ends_when_the_road_is_lost),
+        cmocka_unit_test(an_attach_that_cannot_be_written),
+        cmocka_unit_test(an_answer_finds_its_link_by_name),
+        cmocka_unit_test(memory_is_counted_while_it_is_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,15 @@ static int scan_hex(const char *hex, enum weir__amqp_depth depth, struct weir_er
     return rc;
 }
 
+static int check_hex(const char *hex)
+{
+    struct weir__bytes b = sample_hex(hex), annotations;
+    int rc = weir__amqp_message_check(b, &annotations, NULL);
+
+    sample_free(b);
+    return rc;
+}
+
 static void golden_event(void **state)
 {
     struct weir__bytes b = sample_hex(GOLDEN_EVENT_1);
@@ -213,6 +222,10 @@ static void broken_messages(void **state)
         {"00 53 79 45", "message section ?, byte 0: no section has this descriptor"},
         {"00 53 6f 45 40 40", "message section ?, byte 0: no section has this descriptor"},
         {"00 a3 03 'foo' 45", "message section ?, byte 0: no section has this descriptor"},
+        {"00 a3 10 'amqp:data:binarz' a0 00",
+         "message section ?, byte 0: no section has this descriptor"},
+        {"00 a3 11 'amqp:data:binarys' a0 00",
+         "message section ?, byte 0: no section has this descriptor"},
         {"00 52 70 45", "message section ?, byte 1: a value of another type than belongs here"},
         {"00 53 70", "message section header, byte 3: ends too early"},
         {"00 53 70 c1 01 00",
@@ -244,6 +257,7 @@ static void broken_messages(void **state)
         struct weir_error err = {0};
         assert_int_equal(scan_hex(rows[i].hex, WEIR__AMQP_SHALLOW, &err), WEIR_EINVAL);
         assert_string_equal(err.text, rows[i].text);
+        assert_int_equal(check_hex(rows[i].hex), WEIR_EINVAL);
     }
 }
 
@@ -534,6 +548,9 @@ static void wrong_types_are_not_written(void **state)
     weir__amqp_writer_init(&w, room, sizeof room);
     assert_int_equal(weir__amqp_message_write(&w, &content, &err), WEIR_EINVAL);
     assert_string_equal(err.text, "application property 'k' must not be a list");
+    content.properties = &(struct weir__amqp_properties){0};
+    weir__amqp_writer_init(&w, room, sizeof room);
+    assert_int_equal(weir__amqp_message_write(&w, &content, &err), WEIR_EINVAL);
 }
 
 int main(void)

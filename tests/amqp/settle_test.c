@@ -233,6 +233,25 @@ static void trust_opens_the_window(void **state)
     peer_fini(&p);
 }
 
+/* A sender that only says how it stands has not settled: it may still do so. */
+static void a_sender_that_has_not_decided(void **state)
+{
+    struct told *told;
+
+    (void)state;
+    receive(2);
+    peer_say(&p, 0, "15: 42 43 52 01 42 " ACCEPTED);
+    peer_say(&p, 0, "15: 42 43 52 01");
+    expect_nothing(&p.side);
+    peer_say(&p, 0, "15: 42 43 52 01 41");
+    told = expect(&p.side, WEIR__AMQP_EVENT_SETTLE);
+    assert_int_equal(told->settle.last, 1);
+    peer_say(&p, 0, "15: 42 43 52 01 41");
+    expect_nothing(&p.side);
+    peer_hear_nothing(&p);
+    peer_fini(&p);
+}
+
 /* What a sender settles is told of the link that it came by, whose number may be any. */
 static void each_delivery_has_its_link(void **state)
 {
@@ -327,6 +346,7 @@ int main(void)
         cmocka_unit_test(equal_neighbours_share_a_frame),
         cmocka_unit_test(the_window_follows_what_is_unsettled),
         cmocka_unit_test(trust_opens_the_window),
+        cmocka_unit_test(a_sender_that_has_not_decided),
         cmocka_unit_test(each_delivery_has_its_link),
         cmocka_unit_test(settled_before_the_last_frame),
         cmocka_unit_test(a_receiver_that_settles_second_waits),

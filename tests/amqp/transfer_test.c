@@ -352,13 +352,14 @@ static void aborted_messages_are_forgotten(void **state)
     peer_say(&peer, 0, "14: 43 52 0a a0 01 'x' 43 42 41 | 'half'");
     peer_say(&peer, 0, "14: 43 40 40 40 40 42 40 40 40 41 | 'junk'");
     peer_say(&peer, 0, "14: 43 52 0b a0 01 'x' 43 42 42 40 40 40 41 | 'junk'"); /* at once */
-    peer_say(&peer, 0, "14: 43 52 0c a0 01 'x' 43 42 41 | 'to'");
+    peer_say(&peer, 0, "14: 43 52 0c a0 03 'tag' 43 42 41 | 'to'");
     peer_say(&peer, 0, "14: 43 40 40 40 40 41 | 'get'"); /* nothing repeated */
-    peer_say(&peer, 0, "14: 43 52 0c a0 01 'x' 43 41 42 | 'her'");
+    peer_say(&peer, 0, "14: 43 52 0c a0 03 'tag' 43 41 42 | 'her'");
     expect(&peer.side, WEIR__AMQP_EVENT_ATTACH);
     told = expect(&peer.side, WEIR__AMQP_EVENT_TRANSFER);
     assert_int_equal(told->sum, sum_of(text("together")));
     assert_int_equal(told->delivery.id, 12);
+    assert_bytes(told->delivery.tag, text("tag"));
     assert_true(told->delivery.settled); /* said only at the end */
     expect_nothing(&peer.side);
     peer_fini(&peer);
