@@ -209,7 +209,6 @@ uint8_t *weir__websocket_input(struct weir__websocket *w, size_t *room)
 void weir__websocket_received(struct weir__websocket *w, size_t bytes)
 {
     assert(bytes <= sizeof w->in && !w->payload_len);
-    w->in_at = 0;
     w->in_len = bytes;
     if (wslay_event_recv(w->frames) != 0) w->broken = true;
     w->in_at = w->in_len = 0; /* what came behind a close is nothing to us */
