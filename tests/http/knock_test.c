@@ -42,6 +42,25 @@ static void the_request_is_that_of_the_rfc(void **state)
     weir__buf_fini(&out);
 }
 
+static int fill_nothing(void *self, void *out, size_t len, struct weir_error *why)
+{
+    (void)self, (void)out, (void)len;
+    return weir__fail(why, WEIR_EIO, "no chance today");
+}
+
+static void without_chance_nothing_is_said(void **state)
+{
+    static const struct weir__rand none = {fill_nothing, NULL};
+    struct weir__knock k;
+    struct weir__buf out;
+
+    (void)state;
+    weir__buf_init(&out, WEIR__KNOCK_REQUEST_MAX);
+    assert_int_equal(weir__knock_write(&k, &options, &none, &out, &err), WEIR_EIO);
+    assert_int_equal(out.len, 0);
+    weir__buf_fini(&out);
+}
+
 /* Our own server has nothing against it, and what it answers is a yes. */
 static void our_server_lets_us_in(void **state)
 {
@@ -129,6 +148,10 @@ static void only_a_yes_is_a_yes(void **state)
         {START UPGRADE ACCEPT "\r\n", "protocols"},
         {START UPGRADE ACCEPT "Sec-WebSocket-Protocol: mqtt\r\n\r\n", "protocols"},
         {START UPGRADE ACCEPT "Sec-WebSocket-Protocol: AMQP\r\n\r\n", "protocols"},
+        {START UPGRADE ACCEPT "Sec-WebSocket-Protocol: amqP\r\n\r\n", "protocols"},
+        {START UPGRADE ACCEPT "Sec-WebSocket-Protocol: amq\r\n\r\n", "protocols"},
+        {START UPGRADE PROTOCOL "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo-\r\n\r\n",
+         "Sec-WebSocket-Accept"},
         {START UPGRADE ACCEPT "Sec-WebSocket-Protocol: amqp, AMQPWSB10\r\n\r\n", "protocols"},
         {START UPGRADE ACCEPT PROTOCOL "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
          "extension"},
@@ -204,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_request_is_that_of_the_rfc),
+        cmocka_unit_test(without_chance_nothing_is_said),
         cmocka_unit_test(our_server_lets_us_in),
         cmocka_unit_test(only_a_yes_is_a_yes),
         cmocka_unit_test(answers_have_limits),

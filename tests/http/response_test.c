@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #define H "Host: a\r\n"
+#define WHOLE "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: "
 
 static struct weir__http *new_http(struct weir__http_limits limits)
 {
@@ -341,7 +342,71 @@ static void another_protocol_has_no_body(void **state)
     }
 }
 
+/* What is left of a body would be taken for the other protocol. */
+static void another_protocol_waits_for_the_body(void **state)
+{
+    struct weir__http_response r = {.status = 101};
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+
+    (void)state;
+    put(h, "PUT / HTTP/1.1\r\n" H "Content-Length: 2\r\n\r\na");
+    take(h, WEIR__HTTP_EVENT_BODY);
+    assert_int_equal(weir__http_respond(h, &r, NULL), WEIR_EINVAL);
+    put(h, "b");
+    take(h, WEIR__HTTP_EVENT_END);
+    assert_int_equal(weir__http_respond(h, &r, NULL), 0);
+    weir__http_free(h);
+}
+
+/* However little of it is taken at a time, and whatever comes behind it meanwhile. */
+static void output_is_sent_in_pieces(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+    char sent[512] = "", whole[512];
+    size_t len = 0;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        put(h, "GET / HTTP/1.1\r\n" H "\r\n");
+        take(h, WEIR__HTTP_EVENT_END);
+        reply(h, 200, i ? "second" : "first");
+        for (int n = 0; weir__http_output(h).len > (i ? 0 : 10); n++) {
+            struct weir__bytes out = weir__http_output(h);
+            size_t piece = out.len < 7 ? out.len : 7;
+            assert_true(len + piece < sizeof sent && n < 100);
+            memcpy(sent + len, out.at, piece);
+            len += piece;
+            weir__http_sent(h, piece);
+        }
+    }
+    snprintf(whole, sizeof whole, "%s%zu%s%s%s%zu%s%s", WHOLE, strlen("first"), "\r\n\r\n", "first",
+             WHOLE, strlen("second"), "\r\n\r\n", "second");
+    assert_string_equal(sent, whole);
+    weir__http_free(h);
+}
+
 /* Time. */
+
+/* Each request has time for its head, also one that begins in the packet that ends another. */
+static void each_head_has_its_own_time(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+
+    (void)state;
+    put(h, "GET / HTTP/1.1\r\n");
+    assert_false(weir__http_next(h, &(struct weir__http_event){0}));
+    assert_int_equal(weir__http_tick(h, 1000), 11000);
+    put(h, H "\r\nGET / HTT");
+    take(h, WEIR__HTTP_EVENT_END);
+    reply(h, 200, "x");
+    assert_false(weir__http_next(h, &(struct weir__http_event){0}));
+    assert_int_equal(weir__http_tick(h, 10000), 20000);
+    assert_int_equal(weir__http_tick(h, 19999), 20000);
+    assert_false(weir__http_closed(h));
+    weir__http_tick(h, 20000);
+    take(h, WEIR__HTTP_EVENT_REFUSED);
+    weir__http_free(h);
+}
 
 static void idle_connections_are_small_then_closed(void **state)
 {
@@ -399,6 +464,24 @@ static void slow_clients_are_sent_away(void **state)
     weir__http_free(h);
 }
 
+/* Who keeps to the least rate may take as long as it takes. */
+static void steady_clients_are_waited_for(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){.body_rate = 10});
+    struct weir__http_event ev;
+
+    (void)state;
+    put(h, "PUT / HTTP/1.1\r\n" H "Content-Length: 1000000\r\n\r\n");
+    take(h, WEIR__HTTP_EVENT_REQUEST);
+    for (int64_t now = 0; now < 100000; now += 1000) {
+        put(h, "ten bytes.");
+        while (weir__http_next(h, &ev)) assert_int_equal(ev.type, WEIR__HTTP_EVENT_BODY);
+        weir__http_tick(h, now);
+        assert_false(weir__http_closed(h));
+    }
+    weir__http_free(h);
+}
+
 /* The owner may be slow: that is not the client's fault. */
 static void slow_owners_are_waited_for(void **state)
 {
@@ -433,8 +516,12 @@ int main(void)
         cmocka_unit_test(a_client_may_end_before_its_answer),
         cmocka_unit_test(can_become_another_protocol),
         cmocka_unit_test(another_protocol_has_no_body),
+        cmocka_unit_test(another_protocol_waits_for_the_body),
+        cmocka_unit_test(output_is_sent_in_pieces),
+        cmocka_unit_test(each_head_has_its_own_time),
         cmocka_unit_test(idle_connections_are_small_then_closed),
         cmocka_unit_test(slow_clients_are_sent_away),
+        cmocka_unit_test(steady_clients_are_waited_for),
         cmocka_unit_test(slow_owners_are_waited_for),
     };
 

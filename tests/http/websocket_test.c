@@ -293,6 +293,8 @@ static void messages_are_framed_within_limits(void **state)
 
     (void)state;
     assert_int_equal(weir__websocket_new(&w, NULL, NULL), 0);
+    assert_int_equal(weir__websocket_send(w, weir__bytes_of(NULL, 0)), 0);
+    assert_int_equal(weir__websocket_output(w).len, 0);
     assert_int_equal(weir__websocket_send(w, weir__bytes_of("hi", 2)), 2);
     out = weir__websocket_output(w);
     assert_int_equal(out.len, 4);
