@@ -34,17 +34,103 @@ static void frames_are_one_line(void **state)
                 "outgoing-window=0 handle-max=4294967295");
 }
 
-static void secrets_are_not_shown(void **state)
+/* The opening of a peer with a map of these pairs as its properties. */
+static void assert_properties(const char *pairs, unsigned count, const char *want)
 {
-    struct weir__bytes frame =
-        sample_hex("00000025 02 01 0000 00 53 41 c0 18 02 a3 05 'PLAIN' a0 0e "
-                   "00 'user' 00 'password'");
-    char line[200];
+    struct weir__bytes b = sample_hex(pairs);
+    char text[512], line[512];
+
+    snprintf(text, sizeof text, "10: a1 01 'p' 40 40 40 40 40 40 40 40 c1 %02x %02x %s",
+             (unsigned)b.len + 1, 2 * count, pairs);
+    snprintf(
+        line, sizeof line,
+        "ch=3 open container-id=\"p\" max-frame-size=4294967295 channel-max=65535 idle-time-out=0 "
+        "properties={%s}",
+        want);
+    assert_dump(text, line);
+    sample_free(b);
+}
+
+/* Every type, and eight pairs of a map but not nine. */
+static void values_are_shown_by_their_type(void **state)
+{
+    (void)state;
+    assert_properties("a3 01 'a' 40 a3 01 'b' 41 a3 01 'c' 51 80 a3 01 'd' 61 fffe a3 01 'e' 54 fd "
+                      "a3 01 'f' 55 fc a3 01 'g' 83 ffffffff ffffffff a3 01 'h' 72 3fc00000 "
+                      "a3 01 'i' 82 c0040000 00000000",
+                      9, "a=null,b=true,c=-128,d=-2,e=-3,f=-4,g=-1,h=1.5..+1");
+    assert_properties("a3 01 'a' 42 a3 01 'b' 82 c0040000 00000000 "
+                      "a3 01 'c' 98 00112233 44556677 8899aabb ccddeeff a3 01 'd' 74 01020304 "
+                      "a3 01 'e' 50 ff a3 01 'f' 60 ffff a3 01 'g' 73 00000041 a3 01 'h' a0 01 0f",
+                      8,
+                      "a=false,b=-2.5,c=x00112233445566778899aabbccddeeff,d=x01020304,e=255,"
+                      "f=65535,g=65,h=x0f");
+    assert_properties("a3 01 'a' 84 01020304 05060708 "
+                      "a3 01 'b' 94 00112233 44556677 8899aabb ccddeeff",
+                      2, "a=x0102030405060708,b=x00112233445566778899aabbccddeeff");
+}
+
+/* Eight items but not nine, and four levels but not five. */
+static void items_and_levels_are_bounded(void **state)
+{
+    (void)state;
+    assert_properties("a3 01 'v' c0 09 08 43 43 43 43 43 43 43 43", 1, "v=[0,0,0,0,0,0,0,0]");
+    assert_properties("a3 01 'v' c0 0b 0a 43 43 43 43 43 43 43 43 43 43", 1,
+                      "v=[0,0,0,0,0,0,0,0..+2]");
+    assert_properties("a3 01 'v' e0 06 02 a3 01 'x' 01 'y'", 1, "v=[x,y]");
+    assert_properties("a3 01 'v' c0 08 01 c0 05 01 c0 02 01 43", 1, "v=[[[0]]]");
+    assert_properties("a3 01 'v' c0 0b 01 c0 08 01 c0 05 01 c0 02 01 43", 1, "v=[[[[..]]]]");
+    assert_properties("a3 01 'v' 00 a3 01 'd' a1 01 't'", 1, "v=@d:\"t\"");
+}
+
+/* What does not print is escaped; 96 bytes of text and 48 of others are shown, and how many more. */
+static void text_and_bytes_are_bounded(void **state)
+{
+    char text[97 + 1] = "", hex[98 + 1] = "", pairs[400], want[400];
 
     (void)state;
-    weir__amqp_dump(frame, line, sizeof line);
-    assert_string_equal(line, "sasl-init mechanism=PLAIN initial-response=(14 bytes)");
+    assert_properties("a3 03 '\" \\' a1 0a 'a\" ~\\' 1f7f80 00 'z'", 1,
+                      "\" \\x5c=\"a\\x22 ~\\x5c\\x1f\\x7f\\x80\\x00z\"");
+    memset(text, 't', sizeof text - 1);
+    memset(hex, '1', sizeof hex - 1);
+    for (int more = 0; more < 2; more++) {
+        snprintf(pairs, sizeof pairs, "a3 01 'v' a1 %02x '%.*s'", 96 + more, 96 + more, text);
+        snprintf(want, sizeof want, "v=\"%.96s%s\"", text, more ? "..+1" : "");
+        assert_properties(pairs, 1, want);
+        snprintf(pairs, sizeof pairs, "a3 01 'v' a0 %02x %.*s", 48 + more, 96 + 2 * more, hex);
+        snprintf(want, sizeof want, "v=x%.96s%s", hex, more ? "..+1" : "");
+        assert_properties(pairs, 1, want);
+    }
+}
+
+static void assert_raw(const char *hex, const char *want)
+{
+    struct weir__bytes frame = sample_hex(hex);
+    char line[200];
+
+    size_t len = weir__amqp_dump(frame, line, sizeof line);
+    assert_string_equal(line, want);
+    assert_int_equal(len, strlen(want));
     sample_free(frame);
+}
+
+static void secrets_are_not_shown(void **state)
+{
+    (void)state;
+    assert_raw("00000029 02 01 0000 00 53 41 c0 1c 03 a3 05 'PLAIN' a0 0e "
+               "00 'user' 00 'password' a1 02 'eh'",
+               "sasl-init mechanism=PLAIN initial-response=(14 bytes) hostname=\"eh\"");
+    assert_raw("00000014 02 01 0000 00 53 43 c0 07 01 a0 04 'word'",
+               "sasl-response response=(4 bytes)");
+}
+
+static void the_broken_is_shown_as_it_is(void **state)
+{
+    (void)state;
+    assert_raw("00000009 02 00 0001", "broken (part of a frame) x0000000902000001");
+    assert_raw("", "broken (part of a frame) x");
+    assert_raw("'AMQP' 00", "broken (part of a frame) x414d515000");
+    assert_raw("0000000c 02 00 0001 00 53 18 c1", "ch=1 broken (byte 4: ends too early) x005318c1");
 }
 
 static void nothing_is_too_broken_or_too_long(void **state)
@@ -74,6 +160,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_are_one_line),
+        cmocka_unit_test(values_are_shown_by_their_type),
+        cmocka_unit_test(items_and_levels_are_bounded),
+        cmocka_unit_test(text_and_bytes_are_bounded),
+        cmocka_unit_test(the_broken_is_shown_as_it_is),
         cmocka_unit_test(secrets_are_not_shown),
         cmocka_unit_test(nothing_is_too_broken_or_too_long),
     };
