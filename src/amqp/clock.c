@@ -126,7 +126,6 @@ static int64_t take_rest(struct weir__amqp *e, int64_t now_ms, bool heard)
     }
     if (heard || now_ms - e->heard_ms < WEIR__AMQP_REST_MS) return e->heard_ms + WEIR__AMQP_REST_MS;
     if (idle_out) weir__buf_fini(&e->out);
-    if (idle_out) e->out_head = e->delivering = 0;
     if (idle_in) free_input(e);
     return INT64_MAX;
 }
