@@ -47,6 +47,46 @@ static void the_peer_hears_from_us_in_time(void **state)
     }
 }
 
+/* After two fifths of the peer's time, but not more often than every 100 ms; and not to a peer that
+ * does not ask for it, or that was told something else meanwhile. */
+static void empty_frames_come_when_they_are_due(void **state)
+{
+    static const struct {
+        uint32_t idle;
+        int64_t every;
+    } rows[] = {{60000, 24000}, {252, 100}, {255, 102}, {1, 100}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char open[64];
+        int64_t now = 500;
+        snprintf(open, sizeof open, "10: a1 01 'p' 40 40 40 70 %08x", rows[i].idle);
+        open_at(now, open);
+        for (int n = 0; n < 3; n++) {
+            weir__amqp_tick(p.side.e, now + rows[i].every - 1);
+            assert_int_equal(weir__amqp_output(p.side.e).len, 0);
+            now += rows[i].every;
+            peer_say_raw(&p, "00000008 02 00 0000");
+            assert_true(weir__amqp_tick(p.side.e, now) <= now + rows[i].every);
+            peer_listen(&p);
+            assert_int_equal(p.heard_len - p.heard_at, 8);
+            assert_memory_equal(p.heard + p.heard_at, "\0\0\0\010\2\0\0\0", 8);
+            p.heard_at = p.heard_len;
+        }
+        weir__amqp_tick(p.side.e, now += 50);
+        peer_say(&p, 0, SAY_BEGIN); /* whose answer is as good as an empty frame */
+        peer_hear(&p, WEIR__AMQP_BEGIN);
+        weir__amqp_tick(p.side.e, now + rows[i].every - 1);
+        peer_listen(&p);
+        peer_hear_nothing(&p);
+        peer_fini(&p);
+    }
+    open_at(500, SAY_OPEN);
+    weir__amqp_tick(p.side.e, 40000);
+    assert_int_equal(weir__amqp_output(p.side.e).len, 0);
+    peer_fini(&p);
+}
+
 static void a_silent_peer_is_closed(void **state)
 {
     struct weir__amqp_composite c;
@@ -150,7 +190,8 @@ static void hands_are_shaken_in_time(void **state)
         expect_nothing(&p.side);
         weir__amqp_tick(p.side.e, 10070);
         take_events(&p.side);
-        expect(&p.side, WEIR__AMQP_EVENT_CLOSE);
+        assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->text,
+                            "no open within 10000 ms");
         peer_fini(&p);
     }
 }
@@ -165,13 +206,45 @@ static void a_frame_must_not_take_for_ever(void **state)
     peer_say_raw(&p, "00000080 02 00 0000");
     for (; now < 30000; now += 1000) {
         peer_say_raw(&p, "40");
-        weir__amqp_tick(p.side.e, now);
+        assert_true(weir__amqp_tick(p.side.e, now) <= 31000);
     }
+    weir__amqp_tick(p.side.e, 30999);
     take_events(&p.side);
     expect_nothing(&p.side);
-    weir__amqp_tick(p.side.e, 31000);
+    assert_int_equal(weir__amqp_tick(p.side.e, 31000), 31000); /* come again at once */
     take_events(&p.side);
+    assert_string_equal(p.side.told[p.side.count - 1].text, "a frame took longer than 30000 ms");
     assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->condition, WEIR__AMQP_COND_FORCED);
+    assert_int_equal(weir__amqp_tick(p.side.e, 31001), INT64_MAX); /* never again */
+    peer_fini(&p);
+}
+
+/* Nor is slow what we do not read, because the owner has not judged the peer yet. */
+static void a_frame_that_is_not_read_is_not_slow(void **state)
+{
+    struct weir__amqp_options o = {.mechanisms = WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN),
+                                   .handshake_ms = 100000};
+
+    (void)state;
+    peer_init(&p, &o, &manners);
+    p.side.on = NULL;
+    weir__amqp_tick(p.side.e, 1000);
+    peer_say_raw(&p, "'AMQP' 03 01 00 00");
+    peer_say_typed(&p, WEIR__AMQP_FRAME_SASL, 0, "41: a3 05 'PLAIN' a0 04 00 'a' 00 'b'");
+    peer_say_raw(&p, "'AMQP' 00 01");
+    weir__amqp_tick(p.side.e, 1000);
+    weir__amqp_tick(p.side.e, 50000);
+    take_events(&p.side);
+    expect(&p.side, WEIR__AMQP_EVENT_SASL);
+    expect_nothing(&p.side);
+    weir__amqp_sasl_answer(p.side.e, true);
+    weir__amqp_tick(p.side.e, 60000);
+    weir__amqp_tick(p.side.e, 89999);
+    take_events(&p.side);
+    expect_nothing(&p.side);
+    weir__amqp_tick(p.side.e, 90000);
+    take_events(&p.side);
+    expect(&p.side, WEIR__AMQP_EVENT_CLOSE);
     peer_fini(&p);
 }
 
@@ -205,10 +278,13 @@ static void a_message_must_not_take_for_ever(void **state)
             next = weir__amqp_tick(p.side.e, now += 1000);
             assert_true(next <= (held ? 161000 : 61000));
         }
+        weir__amqp_tick(p.side.e, now += 999);
         take_events(&p.side);
         expect_nothing(&p.side);
-        weir__amqp_tick(p.side.e, now += 1000);
+        weir__amqp_tick(p.side.e, now += 1);
         take_events(&p.side);
+        assert_string_equal(p.side.told[p.side.count - 1].text,
+                            "a message took longer than 60000 ms");
         expect(&p.side, WEIR__AMQP_EVENT_DETACH);
         expect(&p.side, WEIR__AMQP_EVENT_END);
         expect_forced();
@@ -242,6 +318,27 @@ static void a_quiet_connection_gives_its_memory_back(void **state)
     assert_true(weir__amqp_memory(p.side.e) < 6000);
     peer_say(&p, 0, "14: 43 52 02 a0 01 'x' 43 42 42 | 'again'");
     assert_int_equal(p.side.told[p.side.count - 1].sum, sum_of(weir__bytes_of("again", 5)));
+    peer_fini(&p);
+}
+
+/* Nor does it give back what a message needs of which more will come. */
+static void a_message_keeps_what_has_come_of_it(void **state)
+{
+    static const char second[] = "12: a1 01 't' 52 01 42 40 40 00 53 28 45 00 53 29 45 40 40 43";
+
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, second);
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'one '");
+    peer_say(&p, 0, "14: 52 01 52 01 a0 01 'x' 43 42 41 | 'an'");
+    peer_say(&p, 0, "14: 52 01 40 40 40 42 42 | 'other'");
+    assert_int_equal(p.side.told[p.side.count - 1].sum, sum_of(weir__bytes_of("another", 7)));
+    weir__amqp_tick(p.side.e, 1100);
+    weir__amqp_tick(p.side.e, 5000);
+    peer_say(&p, 0, "14: 43 40 40 40 42 42 | 'whole'");
+    assert_int_equal(p.side.told[p.side.count - 1].sum, sum_of(weir__bytes_of("one whole", 9)));
     peer_fini(&p);
 }
 
@@ -280,13 +377,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peer_hears_from_us_in_time),
+        cmocka_unit_test(empty_frames_come_when_they_are_due),
         cmocka_unit_test(a_silent_peer_is_closed),
         cmocka_unit_test(a_silent_peers_links_and_sessions_end),
         cmocka_unit_test(who_is_not_listened_to_is_not_silent),
         cmocka_unit_test(hands_are_shaken_in_time),
         cmocka_unit_test(a_frame_must_not_take_for_ever),
+        cmocka_unit_test(a_frame_that_is_not_read_is_not_slow),
         cmocka_unit_test(a_message_must_not_take_for_ever),
         cmocka_unit_test(a_quiet_connection_gives_its_memory_back),
+        cmocka_unit_test(a_message_keeps_what_has_come_of_it),
         cmocka_unit_test(an_event_in_use_keeps_its_bytes),
     };
 
