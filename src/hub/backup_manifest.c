@@ -14,7 +14,8 @@
  *            per hub, in u64 or i64 each: id, version of the control file that was read, end, events,
  *              next name, then for the control file: partitions, secret, oldest segment, newest,
  *              watermark, start of the epoch, epoch, retention's clock, wall clock, up time, boot,
- *              and of the newest segment base, capacity, first batch, name; then segments, files;
+ *              time off, time owed, and of the newest segment base, capacity, first batch, name; then
+ *              segments, files;
  *            its heads as in control.c, one per partition;
  *            its segments, 144 bytes each, in u64: number, base, end of the one before, end, epoch,
  *              name, bytes of the file, used, tail, mark, damaged places, three zeros; then SHA-256;
@@ -34,7 +35,7 @@
 #define DIGEST_AT 16u
 #define DIGEST_FROM 48u
 #define ID_AT 88u
-#define HUB_BYTES (22u * 8)
+#define HUB_BYTES (24u * 8)
 #define EXTRA_BYTES (WEIR__MANIFEST_NAME_BYTES + 16u + WEIR__DIGEST_BYTES)
 #define EXTRAS_MAX 1000u
 #define SEGMENT_BYTES 144u
