@@ -1,0 +1,300 @@
+/* Backups that were damaged, file by file, and restores that cannot be finished. */
+#include "backup_world.h"
+#include "hub/backup_manifest.h"
+
+static struct model m;
+static struct weir__backup_options o;
+static struct weir__backup_result result;
+static char last_line[512];
+
+static void listen(enum weir__level level, const char *room, const char *line, void *user)
+{
+    (void)room;
+    (void)user;
+    if (level >= WEIR__WARN) snprintf(last_line, sizeof last_line, "%s", line);
+}
+
+static int set_up(void **state)
+{
+    struct weir__hub *hub;
+    uint64_t id;
+
+    (void)state;
+    model_init(&m, 3, 0);
+    assert_int_equal(weir__namespace_id(m.world.ns, (char[WEIR__NAMESPACE_ID_BYTES]){0},
+                                        &m.world.err),
+                     0);
+    model_publish_some(&m, 6);
+    assert_int_equal(weir__namespace_use(m.world.ns, "a", &hub, &m.world.err), 0);
+    assert_int_equal(weir__hub_producer_new(hub, &id, &m.world.err), 0);
+    weir__hub_release(hub);
+    assert_int_equal(world_close(&m.world), 0);
+    o = model_options(&m, m.world.disk);
+    o.logger = (struct weir__logger){listen, NULL};
+    return weir__backup_run(WORLD_DIR, TO, &o, &result, &m.world.err);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_fini(&m.world);
+    return 0;
+}
+
+static bool has(const char *path, const char *part)
+{
+    return strstr(path, part) != NULL;
+}
+
+/* Whether there is anything below a folder. */
+static bool is_there(struct simfs *disk, const char *dir)
+{
+    for (size_t i = 0; simfs_path(disk, i); i++)
+        if (strncmp(simfs_path(disk, i), dir, strlen(dir)) == 0) return true;
+    return false;
+}
+
+static int check_on(struct simfs *disk)
+{
+    o.fs = simfs_fs(disk);
+    last_line[0] = m.world.err.text[0] = '\0';
+    return weir__backup_check(TO, &o, &result, &m.world.err);
+}
+
+static void assert_bad_manifest(int bad)
+{
+    char want[200];
+
+    snprintf(want, sizeof want,
+             "damage in " TO ": manifest.%d is bad, manifest.%d serves; the next run repairs it",
+             bad, 1 - bad);
+    assert_string_equal(last_line, want);
+    assert_int_equal(result.damaged, 1);
+}
+
+/* A flipped bit in any file but the lock: a bad manifest has its other copy, everything else is told
+ * by its name. What follows from the manifest is not needed to restore; the rest is, and without it
+ * nothing is made. */
+static void each_damaged_file_is_named(void **state)
+{
+    unsigned seen = 0;
+
+    (void)state;
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++) {
+        const char *path = simfs_path(m.world.disk, i);
+        struct simfs *disk;
+        bool needed = has(path, ".seg") || has(path, ".aux");
+        int rc;
+
+        if (strncmp(path, TO "/", strlen(TO "/")) != 0 || simfs_size(m.world.disk, path) < 8)
+            continue;
+        disk = simfs_clone(m.world.disk);
+        simfs_flip(disk, path, 9);
+        rc = check_on(disk);
+        if (has(path, "manifest.")) {
+            assert_int_equal(rc, 0);
+            assert_bad_manifest(path[strlen(path) - 1] - '0');
+        } else {
+            assert_int_equal(rc, WEIR_ECORRUPT);
+            if (!has(m.world.err.text, path)) fail_msg("%s: %s", path, m.world.err.text);
+        }
+        rc = weir__backup_restore(TO, "r", &o, &result, &m.world.err);
+        assert_int_equal(rc, needed ? WEIR_ECORRUPT : 0);
+        assert_int_equal(is_there(disk, "r/"), !needed);
+        if (rc == 0) {
+            struct standing is;
+            assert_int_equal(result.events, m.lines[0][0].next + m.lines[0][1].next +
+                                                m.lines[1][0].next + m.lines[1][1].next);
+            model_check_folder(&m, disk, "r", &is);
+        }
+        seen |= 1u << (has(path, "manifest.")  ? 0
+                       : has(path, ".seg")     ? 1
+                       : has(path, "control")  ? 2
+                       : has(path, "/catalog") ? 3
+                       : has(path, "/id")      ? 4
+                                               : 5);
+        simfs_free(disk);
+    }
+    assert_int_equal(seen & 31, 31);
+}
+
+/* A manifest that is missing is one of a run that did not get to its end, where the files that follow
+ * from it may be older; everything else is missed. */
+static void each_missing_file_is_missed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++) {
+        const char *path = simfs_path(m.world.disk, i);
+        struct simfs *disk;
+        int rc;
+
+        if (strncmp(path, TO "/", strlen(TO "/")) != 0 || simfs_size(m.world.disk, path) < 8)
+            continue;
+        disk = simfs_clone(m.world.disk);
+        assert_int_equal(simfs_fs(disk)->ops->remove(simfs_fs(disk), path, &m.world.err), 0);
+        rc = check_on(disk);
+        assert_int_equal(rc, has(path, "manifest.") ? 0 : WEIR_ECORRUPT);
+        if (rc == 0) {
+            assert_int_equal(result.damaged, 0);
+            simfs_flip(disk, TO "/id", 9);
+            assert_int_equal(check_on(disk), 0);
+            assert_string_equal(last_line, "the last run into " TO " did not get to its end; the "
+                                           "next one will tidy up");
+        } else if (has(path, ".seg")) {
+            assert_memory_equal(m.world.err.text, "a file is missing: ", 19);
+        }
+        simfs_free(disk);
+    }
+}
+
+static void what_the_disk_cannot_read_is_told(void **state)
+{
+    char want[200];
+
+    (void)state;
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++) {
+        const char *path = simfs_path(m.world.disk, i);
+        if (strncmp(path, TO "/", strlen(TO "/")) != 0 || !has(path, ".seg")) continue;
+        simfs_spoil(m.world.disk, path, 8192, 512);
+        assert_int_equal(check_on(m.world.disk), WEIR_ECORRUPT);
+        snprintf(want, sizeof want, "%s: the disk cannot read all of it", path);
+        assert_string_equal(m.world.err.text, want);
+        return;
+    }
+    fail();
+}
+
+static void assert_fails(int rc, int want, const char *text)
+{
+    assert_int_equal(rc, want);
+    assert_string_equal(m.world.err.text, text);
+}
+
+static void refusals_say_why(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+    struct weir__manifest none;
+
+    (void)state;
+    weir__manifest_init(&none);
+    assert_int_equal(weir__backup_make_dir(fs, "begun", &m.world.err), 0);
+    assert_int_equal(weir__manifest_write(fs, "begun", &none, false, &m.world.err), 0);
+    assert_fails(weir__backup_check("begun", &o, &result, &m.world.err), WEIR_ENOTFOUND,
+                 "no backup into begun was ever finished");
+    assert_fails(weir__backup_check("nowhere", &o, &result, &m.world.err), WEIR_ENOTFOUND,
+                 "nowhere is not a backup");
+    assert_fails(weir__backup_restore("nowhere", "r", &o, &result, &m.world.err), WEIR_ENOTFOUND,
+                 "nowhere is not a backup");
+    assert_fails(weir__backup_restore(TO, WORLD_DIR, &o, &result, &m.world.err), WEIR_EEXIST,
+                 WORLD_DIR " is not empty; restore into a new folder");
+    simfs_put(m.world.disk, "locked/lock", "", 0); /* which is as good as empty */
+    assert_int_equal(weir__backup_restore(TO, "locked", &o, &result, &m.world.err), 0);
+}
+
+/* Whoever published after the moment keeps its id for itself. */
+static void ids_of_producers_are_passed_over(void **state)
+{
+    struct weir__namespace *ns;
+    struct weir__hub *hub;
+    uint64_t id;
+
+    (void)state;
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), 0);
+    assert_int_equal(weir__namespace_open(&ns, "r", &m.world.options, &m.world.err), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir__namespace_use(ns, hub_names[i], &hub, &m.world.err), 0);
+        assert_int_equal(weir__hub_producer_new(hub, &id, &m.world.err), 0);
+        if (i == 0) assert_true(id >= UINT64_C(1) << 20);
+        if (i == 1) assert_true(id < 1024); /* a hub that never had one */
+        weir__hub_release(hub);
+    }
+    weir__namespace_close(ns, NULL);
+}
+
+/* Wherever a restore fails, it takes away what it has made; a folder that was there stays. */
+static void what_fails_leaves_nothing(void **state)
+{
+    int rc = WEIR_EIO;
+    uint64_t at = 1;
+
+    (void)state;
+    for (; rc != 0; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+        bool there = at % 2;
+        o.fs = simfs_fs(disk);
+        if (there) assert_int_equal(weir__backup_make_dir(o.fs, "r", &m.world.err), 0);
+        simfs_fail(disk, &(struct simfs_fault){.kinds = SIMFS_CHANGES, .at = at, .rc = WEIR_EIO});
+        rc = weir__backup_restore(TO, "r", &o, &result, &m.world.err);
+        if (rc != 0 && (is_there(disk, "r/hub") || is_there(disk, "r/cat")))
+            fail_msg("call %d left something", (int)at);
+        simfs_fail(disk, NULL);
+        if (rc != 0) assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), 0);
+        simfs_free(disk);
+    }
+    assert_true(at > 20);
+}
+
+/* A disk that says that it has written, and has something else. */
+static void spoil_once(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    bool *done = user;
+
+    if (*done || entering || call != SIMFS_SYNC_DIR) return;
+    for (size_t i = 0; simfs_path(disk, i); i++) {
+        const char *path = simfs_path(disk, i);
+        if (strncmp(path, "r/", 2) != 0 || !has(path, ".seg")) continue;
+        *done = true;
+        simfs_flip(disk, path, 9);
+        return;
+    }
+}
+
+static void the_copy_is_read_again(void **state)
+{
+    bool done = false;
+
+    (void)state;
+    simfs_hook(m.world.disk, spoil_once, &done);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), WEIR_ECORRUPT);
+    simfs_hook(m.world.disk, NULL, NULL);
+    assert_true(done && has(m.world.err.text, "r/hub-"));
+    assert_false(is_there(m.world.disk, "r/"));
+}
+
+/* Each segment once, and as many bytes as were backed up. */
+static void what_was_read_is_counted(void **state)
+{
+    uint64_t segments = 0, bytes = result.bytes_copied;
+
+    (void)state;
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++)
+        segments +=
+            has(simfs_path(m.world.disk, i), TO "/") && has(simfs_path(m.world.disk, i), ".seg");
+    assert_int_equal(result.segments_copied, segments);
+    assert_true(bytes > 0);
+    assert_int_equal(check_on(m.world.disk), 0);
+    assert_int_equal(result.segments_copied, segments);
+    assert_int_equal(result.bytes_copied, bytes);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), 0);
+    assert_int_equal(result.segments_copied, segments);
+    assert_int_equal(result.bytes_copied, bytes);
+    assert_int_equal(result.hubs, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_damaged_file_is_named),
+        TEST(each_missing_file_is_missed),
+        TEST(what_the_disk_cannot_read_is_told),
+        TEST(refusals_say_why),
+        TEST(ids_of_producers_are_passed_over),
+        TEST(what_fails_leaves_nothing),
+        TEST(the_copy_is_read_again),
+        TEST(what_was_read_is_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
