@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -24,7 +25,9 @@ static void unknown_codes_have_one_too(void **state)
 {
     (void)state;
     assert_string_equal(weir_error_name(-9999), "WEIR_E?");
-    assert_non_null(weir_error_text(1));
+    assert_string_equal(weir_error_text(1), "unknown error code");
+    assert_false(weir__error_known(1));
+    assert_true(weir__error_known(WEIR_EIO));
     assert_int_equal(weir_error_class(1), WEIR_CLASS_FATAL);
 }
 
@@ -74,26 +77,55 @@ static void long_texts_are_cut(void **state)
     }
 }
 
+/* What has run out for the moment is named, and what helps; then trying again may help, too. */
 static void errno_maps_to_codes(void **state)
 {
     static const struct {
         int errnum, code;
-    } rows[] = {{ENOSPC, WEIR_ENOSPACE}, {EDQUOT, WEIR_ENOSPACE}, {ENOENT, WEIR_ENOTFOUND},
-                {EEXIST, WEIR_EEXIST},   {ENOMEM, WEIR_ENOMEM},   {EIO, WEIR_EIO},
-                {EPERM, WEIR_EIO},       {EMFILE, WEIR_EBUSY},    {ENFILE, WEIR_EBUSY},
-                {EAGAIN, WEIR_EBUSY}};
+        const char *hint;
+    } rows[] = {
+        {ENOSPC, WEIR_ENOSPACE, ""},
+        {EDQUOT, WEIR_ENOSPACE, ""},
+        {ENOENT, WEIR_ENOTFOUND, ""},
+        {EEXIST, WEIR_EEXIST, ""},
+        {ENOMEM, WEIR_ENOMEM, ""},
+        {EIO, WEIR_EIO, ""},
+        {EPERM, WEIR_EIO, ""},
+        {EBUSY, WEIR_EBUSY, ""},
+        {EMFILE, WEIR_EBUSY, " (this process has no file descriptor left: raise ulimit -n)"},
+        {ENFILE, WEIR_EBUSY, " (the machine has no file descriptor left: raise fs.file-max)"},
+        {EAGAIN, WEIR_EBUSY, " (the machine is short of it for now: threads, memory or locks)"},
+        {ELOOP, WEIR_EIO, " (it is a symbolic link, and those are not followed here)"},
+    };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct weir_error err;
+        char text[WEIR_ERROR_TEXT_BYTES];
         assert_int_equal(weir__fail_errno(&err, rows[i].errnum, "call"), rows[i].code);
-        assert_memory_equal(err.text, "call: ", 6);
-        assert_true(strlen(err.text) > 6);
+        snprintf(text, sizeof text, "call: %s%s", strerror(rows[i].errnum), rows[i].hint);
+        assert_string_equal(err.text, text);
         assert_int_equal(err.code, rows[i].code);
-        if (rows[i].code == WEIR_EBUSY) { /* what ran out is named, and trying again may help */
-            assert_int_equal(weir_error_class(err.code), WEIR_CLASS_RETRY);
-            assert_non_null(strchr(err.text, '('));
-        }
+    }
+    assert_int_equal(weir_error_class(WEIR_EBUSY), WEIR_CLASS_RETRY);
+}
+
+/* The context is said in full where it fits; of what it is put before, as much as fits behind. */
+static void a_context_that_just_fits(void **state)
+{
+    char wide[WEIR_ERROR_TEXT_BYTES];
+
+    (void)state;
+    for (size_t len = WEIR_ERROR_TEXT_BYTES - 5; len < WEIR_ERROR_TEXT_BYTES; len++) {
+        struct weir_error err = {WEIR_EIO, "why"};
+        size_t behind = WEIR_ERROR_TEXT_BYTES - 1 - len;
+        memset(wide, 'w', len);
+        wide[len] = '\0';
+        weir__wrap(&err, WEIR_EBUSY, "%s", wide);
+        assert_memory_equal(err.text, wide, len);
+        if (behind < 3) behind = 0; /* ": " alone says nothing */
+        assert_int_equal(strlen(err.text), len + behind);
+        assert_memory_equal(err.text + len, ": why", behind);
     }
 }
 
@@ -103,6 +135,7 @@ int main(void)
         cmocka_unit_test(every_code_has_a_row),       cmocka_unit_test(unknown_codes_have_one_too),
         cmocka_unit_test(text_gathers_on_the_way_up), cmocka_unit_test(null_is_allowed),
         cmocka_unit_test(long_texts_are_cut),         cmocka_unit_test(errno_maps_to_codes),
+        cmocka_unit_test(a_context_that_just_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,3 @@
-/* options_test.c - option structs of callers that are as old as we are, older, or newer. */
 #include "base/options.h"
 
 #include <setjmp.h>
@@ -8,77 +7,86 @@
 
 #include <cmocka.h>
 
-struct options {
+/* One struct as three releases have it; the second is ours. */
+struct first {
     size_t size;
-    uint64_t first;
-    uint64_t last;
+    uint64_t a;
+};
+
+struct ours {
+    size_t size;
+    uint64_t a, b;
 };
 
 struct later {
-    struct options now;
-    uint64_t wish;
+    size_t size;
+    uint64_t a, b;
+    unsigned char c[8];
 };
 
-static struct options got;
-static struct weir_error err;
-
-static int copy(const void *from)
+static void structs_of_every_age(void **state)
 {
-    memset(&got, 0xee, sizeof got);
-    return weir__options_copy(&got, sizeof got, from, &err);
-}
-
-static void of_our_age(void **state)
-{
-    struct options o = {sizeof o, UINT64_MAX, UINT64_MAX};
+    struct first old = {.size = sizeof old, .a = 7};
+    struct ours same = {.size = sizeof same, .a = 7, .b = 8}, got, zero = {0};
+    struct later young = {.size = sizeof young, .a = 9, .b = 10};
 
     (void)state;
-    assert_int_equal(copy(&o), 0);
-    assert_memory_equal(&got, &o, sizeof o);
-    assert_int_equal(copy(NULL), 0);
-    o = (struct options){0};
-    assert_memory_equal(&got, &o, sizeof o);
+    memset(&got, '#', sizeof got);
+    assert_int_equal(weir__options_copy(&got, sizeof got, NULL, NULL), 0);
+    assert_memory_equal(&got, &zero, sizeof got);
+    memset(&got, '#', sizeof got);
+    assert_int_equal(weir__options_copy(&got, sizeof got, &old, NULL), 0);
+    assert_int_equal(got.size, sizeof old);
+    assert_int_equal(got.a, 7);
+    assert_int_equal(got.b, 0);
+    assert_int_equal(weir__options_copy(&got, sizeof got, &same, NULL), 0);
+    assert_memory_equal(&got, &same, sizeof got);
+    assert_int_equal(weir__options_copy(&got, sizeof got, &young, NULL), 0);
+    assert_int_equal(got.a, 9);
+    assert_int_equal(got.b, 10);
 }
 
-static void older_ones_are_filled_up(void **state)
+static void what_is_not_known_is_refused(void **state)
 {
-    struct options o = {offsetof(struct options, last), 7, 8};
+    struct later young = {.size = sizeof young, .a = 9};
+    struct ours got;
+    struct weir_error err;
 
     (void)state;
-    assert_int_equal(copy(&o), 0);
-    assert_int_equal(got.first, 7);
-    assert_int_equal(got.last, 0);
-    o.size = sizeof o.size;
-    assert_int_equal(copy(&o), 0);
-    assert_int_equal(got.first, 0);
-    o.size = sizeof o.size - 1;
-    assert_int_equal(copy(&o), WEIR_EINVAL);
-    o.size = 0;
-    assert_int_equal(copy(&o), WEIR_EINVAL);
-}
-
-/* As long as they ask for nothing that is not known here. */
-static void later_ones_are_taken(void **state)
-{
-    struct later o = {{sizeof o, 7, 8}, 0};
-    unsigned char *bytes = (unsigned char *)&o;
-
-    (void)state;
-    assert_int_equal(copy(&o), 0);
-    assert_int_equal(got.last, 8);
-    for (size_t i = sizeof got; i < sizeof o; i++) {
-        bytes[i] = 1;
-        assert_int_equal(copy(&o), WEIR_EINVAL);
-        bytes[i] = 0;
+    for (size_t i = 0; i < sizeof young.c; i++) {
+        memset(young.c, 0, sizeof young.c);
+        young.c[i] = 1;
+        assert_int_equal(weir__options_copy(&got, sizeof got, &young, &err), WEIR_EINVAL);
+        assert_string_equal(err.text, "options: of a later release");
+        young.size = sizeof got + i; /* as if it ended before that byte */
+        assert_int_equal(weir__options_copy(&got, sizeof got, &young, &err), 0);
+        young.size = sizeof young;
     }
+}
+
+static void the_size_has_to_be_set(void **state)
+{
+    struct ours unset = {.a = 1}, got, zero = {0};
+    struct weir_error err;
+
+    (void)state;
+    for (unset.size = 0; unset.size < sizeof unset.size; unset.size++) {
+        assert_int_equal(weir__options_copy(&got, sizeof got, &unset, &err), WEIR_EINVAL);
+        assert_int_equal(err.code, WEIR_EINVAL);
+        assert_string_equal(err.text, "options: size is not set to sizeof the struct");
+        assert_memory_equal(&got, &zero, sizeof got);
+    }
+    assert_int_equal(weir__options_copy(&got, sizeof got, &unset, &err), 0);
+    assert_int_equal(got.a, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_our_age),
-        cmocka_unit_test(older_ones_are_filled_up),
-        cmocka_unit_test(later_ones_are_taken),
+        cmocka_unit_test(structs_of_every_age),
+        cmocka_unit_test(what_is_not_known_is_refused),
+        cmocka_unit_test(the_size_has_to_be_set),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+
+    return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }
