@@ -1,0 +1,130 @@
+/* keys_test.c - what is answered about access rules. Who may ask is in http.sh. */
+#include "server/question.h"
+
+#define STRING(host, name, key, path)                                                              \
+    "\"connection_string\":\"Endpoint=sb://" host ";SharedAccessKeyName=" name                     \
+    ";SharedAccessKey=" key ";" path "UseDevelopmentEmulator=true;\"}"
+#define SECRETS(first, second) "\"primary_key\":\"" first "\",\"secondary_key\":\"" second "\","
+#define ONE "{\"name\":\"one\",\"rights\":[\"send\",\"listen\"]"
+#define GIVEN "{\"rights\":[\"send\",\"listen\"],\"primary_key\":\"k1\",\"secondary_key\":\"k2\"}"
+#define BAD(code, detail, name)                                                                    \
+    "{\"code\":" code ",\"detail\":\"" detail "\",\"error\":\"WEIR_" name "\"}\n"
+
+static void rules_are_made_and_agreed_with(void **state)
+{
+#define PUT weir__keys_put
+    static const struct row rows[] = {
+        {{.answer = PUT, "one", NULL, GIVEN, "h:80"},
+         201,
+         ONE "," SECRETS("k1", "k2") STRING("h", "one", "k1", "")},
+        {{.answer = PUT, "one", NULL, GIVEN}, 200, ONE "}"},
+        {{.answer = PUT, "one", NULL, GIVEN, .only_new = true},
+         412,
+         BAD("412", "access rule 'one' exists already", "EEXIST")},
+        {{.answer = PUT, "one", NULL, "{\"rights\":[\"manage\"]}"},
+         409,
+         BAD("409", "access rule 'one' has the rights send, listen, not manage", "EEXIST")},
+        {{.answer = PUT, "one", NULL, "{\"rights\":[\"send\",\"listen\"],\"primary_key\":\"k2\"}"},
+         409,
+         BAD("409", "access rule 'one' has another primary key", "EEXIST")},
+        {{.answer = PUT,
+          "one",
+          NULL,
+          "{\"rights\":[\"listen\",\"send\"],\"secondary_key\":\"k1\"}"},
+         409,
+         BAD("409", "access rule 'one' has another secondary key", "EEXIST")},
+        {{.answer = PUT, "two", NULL, "{}"},
+         400,
+         BAD("400", "the body must have \\\"rights\\\": some of send, listen and manage",
+             "EINVAL")},
+        {{.answer = PUT, "a", "one", GIVEN, "[::1]:80", .of_hub = true},
+         201,
+         ONE "," SECRETS("k1", "k2") STRING("[::1]", "one", "k1", "EntityPath=a;")},
+        {{.answer = weir__keys_list}, 200, "{\"keys\":[" ONE "}]}"},
+        {{.answer = weir__keys_show, "two"},
+         404,
+         BAD("404", "The access rule 'two' could not be found.", "ENOTFOUND")},
+    };
+    struct scene *s = *state;
+
+    assert_int_equal(world_create(&s->world, "a", 1), 0);
+    EXPECT_ALL(s, rows);
+#undef PUT
+}
+
+static void keys_are_rotated(void **state)
+{
+#define POST weir__keys_rotate
+#define TOLD(first, second) ONE "," SECRETS(first, second) STRING("localhost", "one", first, "")
+    static const struct row rows[] = {
+        {{.answer = weir__keys_put, "one", NULL, GIVEN}, 201, TOLD("k1", "k2")},
+        {{.answer = POST, "one", NULL, "{\"secondary_key\":\"k3\"}", .query = "rotate=secondary"},
+         200,
+         TOLD("k1", "k3")},
+        {{.answer = POST, "one", NULL, "{\"primary_key\":\"k4\"}", .query = "rotate=primary"},
+         200,
+         TOLD("k4", "k3")},
+        {{.answer = POST, "one", NULL, "{\"primary_key\":\"k5\"}", .query = "rotate"},
+         200,
+         TOLD("k5", "k3")},
+        {{.answer = POST, "one", NULL, "{\"primary_key\":\"k6\"}", .query = "rotate=secondary"},
+         400,
+         BAD("400", "the body: there is no member 'primary_key'", "EINVAL")},
+        {{.answer = POST, "one", .query = "rotate=both"},
+         400,
+         "{\"code\":400,\"detail\":\"POST here is ?rotate=primary, ?rotate=secondary or "
+         "?rotate=next.\"}\n"},
+        {{.answer = POST, "two", .query = "rotate=next"},
+         404,
+         BAD("404", "The access rule 'two' could not be found.", "ENOTFOUND")},
+    };
+    struct scene *s = *state;
+    const char *made;
+
+    EXPECT_ALL(s, rows);
+    assert_int_equal(ask(s, &(struct question){.answer = POST, "one", .query = "rotate=next"}),
+                     200);
+    made = strstr(s->text, "\"primary_key\":\"") + strlen("\"primary_key\":\"");
+    assert_true(strcspn(made, "\"") > 40);
+    assert_non_null(strstr(s->text, "\"secondary_key\":\"k5\""));
+#undef POST
+}
+
+/* Of two who may manage each can go, and then the other cannot; one of a hub does not count. */
+static void the_last_manager_stays(void **state)
+{
+#define MANAGER "{\"rights\":[\"manage\"],\"primary_key\":\"k\",\"secondary_key\":\"l\"}"
+    static const char *const names[] = {"one", "two"};
+    struct question put = {.answer = weir__keys_put, .body = MANAGER},
+                    drop = {.answer = weir__keys_delete};
+    struct question of_hub = {.answer = weir__keys_put, "a", "one", MANAGER, .of_hub = true};
+    struct scene *s = *state;
+
+    assert_int_equal(world_create(&s->world, "a", 1), 0);
+    assert_int_equal(ask(s, &of_hub), 201);
+    for (int i = 0; i < 2; i++) {
+        for (put.first = names[0]; put.first; put.first = put.first == names[0] ? names[1] : NULL)
+            assert_int_equal(ask(s, &put), i && put.first == names[1] ? 200 : 201);
+        drop.first = names[i];
+        assert_int_equal(ask(s, &drop), 204);
+        drop.first = names[1 - i];
+        assert_int_equal(ask(s, &drop), 409);
+        assert_non_null(strstr(s->text, "' is the last of the namespace with Manage: make another "
+                                        "one first\"}"));
+    }
+    of_hub.answer = weir__keys_delete;
+    assert_int_equal(ask(s, &of_hub), 204);
+    assert_int_equal(ask(s, &of_hub), 404);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(rules_are_made_and_agreed_with),
+        TEST(keys_are_rotated),
+        TEST(the_last_manager_stays),
+    };
+
+    return cmocka_run_group_tests_name("keys", tests, NULL, NULL);
+}
