@@ -1,0 +1,255 @@
+/* desk_test.c - requests to $cbs and $management, and where their replies go. */
+#include "server/links.h"
+
+#define LOTS 60000
+
+struct desk_links {
+    struct weir__amqp_link *out, *in;
+};
+
+/* in gets no credit. */
+static struct desk_links open_desk(struct scene *s, const char *name, const char *target)
+{
+    struct weir__amqp_terms terms = {.max_message_size = 1 << 20};
+    struct desk_links d;
+    char other[64];
+
+    snprintf(other, sizeof other, "%s-out", name);
+    d.out = attach(s, WEIR__AMQP_SENDER, other, "$management", NULL, (struct weir__amqp_terms){0});
+    d.in = attach(s, WEIR__AMQP_RECEIVER, name, "$management", target, terms);
+    assert_int_equal(s->detached, 0);
+    return d;
+}
+
+/* A request that is called id, padded with a property of so many bytes. */
+static void request(struct scene *s, struct weir__amqp_link *link, const char *id,
+                    const char *reply_to, size_t padding, bool settled)
+{
+    static char pad[LOTS + 10000];
+    static uint8_t space[sizeof pad + 1024];
+    struct weir__amqp_properties p = {.message_id = text_of(id)};
+    struct weir__amqp_pair pairs[] = {
+        {weir__bytes_of("operation", 9), text_of("NAP")},
+        {weir__bytes_of("x", 1), weir__amqp_bytes(WEIR__AMQP_STRING, pad, padding)},
+    };
+    struct weir__amqp_content content = {.properties = &p,
+                                         .application_properties = pairs,
+                                         .application_property_count = 2};
+    struct weir__amqp_writer w;
+    struct weir__bytes message;
+
+    memset(pad, 'x', sizeof pad);
+    if (reply_to) p.reply_to = text_of(reply_to);
+    weir__amqp_writer_init(&w, space, sizeof space);
+    assert_int_equal(weir__amqp_message_write(&w, &content, NULL), 0);
+    assert_int_equal(weir__amqp_writer_finish(&w, &message, NULL), 0);
+    assert_int_equal(weir__amqp_send(link, message, 0, settled, NULL), 0);
+    talk(s);
+}
+
+static void expect_text(const struct weir__amqp_value *map, const char *name,
+                        enum weir__amqp_type type, const char *text)
+{
+    struct weir__amqp_value v;
+
+    if (!text) {
+        assert_false(weir__amqp_map_find(map, name, &v));
+        return;
+    }
+    assert_true(weir__amqp_map_find(map, name, &v));
+    assert_int_equal(v.type, type);
+    assert_int_equal(v.bytes.len, strlen(text));
+    assert_memory_equal(v.bytes.at, text, v.bytes.len);
+}
+
+/* The nth reply came by this link and answers that request. */
+static void expect_reply(struct scene *s, uint32_t n, struct weir__amqp_link *link, const char *id)
+{
+    const struct heard *h = &s->heard[n];
+    struct weir__amqp_properties p = {0};
+    struct weir__amqp_message m;
+    struct weir__amqp_value map, status;
+
+    assert_true(n < s->heard_count);
+    assert_ptr_equal(h->link, link);
+    assert_int_equal(weir__amqp_message_scan(&m, weir__bytes_of(h->bytes, h->len), WEIR__AMQP_DEEP,
+                                             NULL),
+                     0);
+    assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
+    assert_int_equal(p.correlation_id.type, WEIR__AMQP_STRING);
+    assert_int_equal(p.correlation_id.bytes.len, strlen(id));
+    assert_memory_equal(p.correlation_id.bytes.at, id, strlen(id));
+    map = weir__amqp_message_map(&m, WEIR__AMQP_APPLICATION_PROPERTIES);
+    assert_int_equal(map.count, 6);
+    assert_true(weir__amqp_map_find(&map, "status-code", &status));
+    assert_int_equal(status.type, WEIR__AMQP_INT);
+    assert_int_equal(status.i, 400);
+    expect_text(&map, "status-description", WEIR__AMQP_STRING, "Invalid command 'NAP'.");
+    expect_text(&map, "error-condition", WEIR__AMQP_SYMBOL, "amqp:not-allowed");
+    expect_text(&map, "operation", WEIR__AMQP_STRING, NULL);
+}
+
+/* ---- where replies go ---- */
+
+static void a_reply_goes_where_the_request_says(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", "at-a"), b = open_desk(s, "b", NULL),
+                      c = open_desk(s, "c", "at-c");
+    static const char *const reply_tos[] = {"a", "at-a", "b", "at-", NULL, ""};
+    struct weir__amqp_link *const to[] = {a.in, a.in, b.in, c.in, c.in, c.in};
+
+    weir__amqp_flow(a.in, 10, false);
+    weir__amqp_flow(b.in, 10, false);
+    weir__amqp_flow(c.in, 10, false);
+    talk(s);
+    for (uint32_t i = 0; i < 6; i++) {
+        request(s, a.out, "id", reply_tos[i], 0, i % 2);
+        assert_int_equal(s->heard_count, i + 1);
+        expect_reply(s, i, to[i], "id");
+    }
+    assert_int_equal(s->accepted, 3);
+    assert_int_equal(s->rejected, 0);
+}
+
+/* Its client has just let go of the link, and is not punished for that. */
+static void without_a_link_a_request_is_dropped(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_link *out =
+        attach(s, WEIR__AMQP_SENDER, "out", "$management", NULL, (struct weir__amqp_terms){0});
+    struct weir__amqp_link *cbs =
+        attach(s, WEIR__AMQP_RECEIVER, "in", "$cbs", NULL, (struct weir__amqp_terms){0});
+
+    weir__amqp_flow(cbs, 10, false);
+    request(s, out, "id", NULL, 0, false);
+    assert_int_equal(s->accepted, 1);
+    assert_int_equal(s->heard_count, 0);
+}
+
+static void a_target_that_is_long_is_not_kept(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a, b;
+    char long_one[300], just[257];
+
+    memset(long_one, 'l', sizeof long_one);
+    long_one[257] = '\0';
+    memset(just, 'j', sizeof just);
+    just[256] = '\0';
+    a = open_desk(s, "a", long_one);
+    b = open_desk(s, "b", just);
+    open_desk(s, "c", NULL);
+    weir__amqp_flow(a.in, 10, false);
+    weir__amqp_flow(b.in, 10, false);
+    request(s, a.out, "id", just, 0, false);
+    assert_int_equal(s->heard_count, 1);
+    expect_reply(s, 0, b.in, "id");
+    request(s, a.out, "id", long_one, 0, false);
+    assert_int_equal(s->heard_count, 1); /* c, the newest, has it */
+}
+
+/* ---- limits ---- */
+
+static void replies_wait_for_credit_up_to_a_number(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+    char id[16];
+
+    for (int i = 0; i <= WEIR__SERVER_REPLIES_MAX; i++) {
+        snprintf(id, sizeof id, "%d", i);
+        request(s, a.out, id, NULL, 0, false);
+    }
+    assert_int_equal(s->accepted, WEIR__SERVER_REPLIES_MAX);
+    assert_int_equal(s->rejected, 1);
+    assert_string_equal(s->condition, "amqp:resource-limit-exceeded");
+    assert_string_equal(s->text, "32 replies wait for credit");
+    assert_int_equal(s->heard_count, 0);
+    assert_true(s->c.reply_bytes > 0);
+    weir__amqp_flow(a.in, 10, false);
+    talk(s);
+    assert_int_equal(s->heard_count, 10);
+    weir__amqp_flow(a.in, 100, true);
+    talk(s);
+    assert_int_equal(s->heard_count, WEIR__SERVER_REPLIES_MAX);
+    for (uint32_t i = 0; i < WEIR__SERVER_REPLIES_MAX; i++) {
+        snprintf(id, sizeof id, "%u", i);
+        expect_reply(s, i, a.in, id);
+    }
+    assert_int_equal(s->c.reply_bytes, 0);
+    request(s, a.out, "more", NULL, 0, false); /* the credit was taken back by the drain */
+    assert_int_equal(s->heard_count, WEIR__SERVER_REPLIES_MAX);
+    weir__amqp_flow(a.in, 1, false);
+    talk(s);
+    expect_reply(s, WEIR__SERVER_REPLIES_MAX, a.in, "more");
+}
+
+/* A reply repeats the name of its request. Strangers may keep fewer bytes waiting. */
+static void replies_wait_for_credit_up_to_a_size(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+    char id[1001];
+
+    memset(id, 'i', sizeof id);
+    id[1000] = '\0';
+    while (!s->rejected) request(s, a.out, id, NULL, 0, false);
+    assert_int_equal(s->accepted, 3); /* of 4 KiB */
+    assert_true(s->c.reply_bytes <= WEIR__SERVER_STRANGER_REPLY_BYTES_MAX);
+    s->c.trusted = true;
+    request(s, a.out, id, NULL, 0, false);
+    assert_int_equal(s->accepted, 4);
+    s->c.trusted = false;
+    request(s, a.out, id, NULL, 0, false);
+    assert_int_equal(s->rejected, 2);
+    assert_string_equal(s->text, "4 replies wait for credit");
+}
+
+static void a_request_has_a_size(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+
+    weir__amqp_flow(a.in, 10, false);
+    request(s, a.out, "fits", NULL, LOTS, false);
+    assert_int_equal(s->accepted, 1);
+    expect_reply(s, 0, a.in, "fits");
+    request(s, a.out, "large", NULL, LOTS + 8000, false);
+    assert_int_equal(s->heard_count, 1);
+    assert_int_equal(s->rejected, 1);
+    assert_string_equal(s->condition, "amqp:link:message-size-exceeded");
+    assert_string_equal(s->text, "The request has more than 65536 bytes.");
+}
+
+static void tokens_come_by_one_link(void **state)
+{
+    struct scene *s = *state;
+
+    for (int i = 0; i < 2; i++)
+        attach(s, WEIR__AMQP_RECEIVER, i ? "in1" : "in0", "$cbs", NULL,
+               (struct weir__amqp_terms){0});
+    attach(s, WEIR__AMQP_SENDER, "m", "$management", NULL, (struct weir__amqp_terms){0});
+    attach(s, WEIR__AMQP_SENDER, "out0", "$cbs", NULL, (struct weir__amqp_terms){0});
+    assert_int_equal(s->detached, 0);
+    attach(s, WEIR__AMQP_SENDER, "out1", "$cbs", NULL, (struct weir__amqp_terms){0});
+    assert_int_equal(s->detached, 1);
+    assert_string_equal(s->condition, "amqp:not-allowed");
+    assert_non_null(strstr(s->text, "$cbs node has already been opened."));
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_reply_goes_where_the_request_says),
+        TEST(without_a_link_a_request_is_dropped),
+        TEST(a_target_that_is_long_is_not_kept),
+        TEST(replies_wait_for_credit_up_to_a_number),
+        TEST(replies_wait_for_credit_up_to_a_size),
+        TEST(a_request_has_a_size),
+        TEST(tokens_come_by_one_link),
+    };
+
+    return cmocka_run_group_tests_name("desk", tests, NULL, NULL);
+}
