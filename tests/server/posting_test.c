@@ -267,6 +267,97 @@ static void properties_have_a_limit(void **state)
     expect_refusal(s, BATCH, body, "at most 256 properties");
 }
 
+static void limits_are_within(void **state)
+{
+    struct scene *s = *state;
+    char body[8192] = "[{\"Body\":\"\",\"UserProperties\":{", head[1200], key[513];
+    size_t len = strlen(body);
+    struct weir__amqp_message m;
+
+    for (int i = 0; i < WEIR__POSTING_PROPERTIES_MAX; i++)
+        len += (size_t)snprintf(body + len, sizeof body - len, "%s\"p%d\":%d", i ? "," : "", i, i);
+    snprintf(body + len, sizeof body - len, ",\"p0\":7}}]"); /* again, and not one more */
+    assert_int_equal(read(s, BATCH, body), 0);
+    m = message(s, 0);
+    assert_int_equal(count_properties(&m), WEIR__POSTING_PROPERTIES_MAX);
+    assert_int_equal(property(&m, "p0").i, 7);
+    memset(key, 'k', sizeof key);
+    snprintf(head, sizeof head, POST "BrokerProperties: {\"PartitionKey\":\"%.512s\"}\r\n\r\n",
+             key);
+    assert_int_equal(read(s, head, ""), 0);
+    assert_int_equal(s->batch.key.len, 512);
+}
+
+/* What HTTP itself uses is no property of an event; what only looks like it is one. */
+static void fields_of_http_are_left_out(void **state)
+{
+    static const char *const known[] = {"Age",        "AGE",   "Accept", "accept-Language", "If-",
+                                        "X-MS-thing", "Sec-x", "TE",     "Upgrade"};
+    static const char *const others[] = {"Ag",  "Ages", "Accep",  "If", "X-M",  "TEE",
+                                         "Sec", "Vi",   "upgrad", "x",  "Host2"};
+    struct scene *s = *state;
+    struct weir__amqp_message m;
+    char head[256];
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0] + sizeof others / sizeof others[0]; i++) {
+        bool is_known = i < sizeof known / sizeof known[0];
+        const char *name = is_known ? known[i] : others[i - sizeof known / sizeof known[0]];
+        snprintf(head, sizeof head, POST "%s: v\r\n\r\n", name);
+        assert_int_equal(read(s, head, "x"), 0);
+        m = message(s, 0);
+        if (count_properties(&m) != !is_known) fail_msg("%s", name);
+    }
+}
+
+static void a_batch_is_known_by_its_type(void **state)
+{
+    static const char *const many[] = {"", ";charset=utf-8", " ; x"}, *const one[] = {"x", "/",
+                                                                                      "-"};
+    struct scene *s = *state;
+    char head[256];
+
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(head, sizeof head,
+                 POST "Content-Type: Application/vnd.microsoft.servicebus.json%s\r\n\r\n", many[i]);
+        assert_int_equal(read(s, head, "[{\"Body\":\"a\"},{\"Body\":\"b\"}]"), 0);
+        assert_int_equal(s->batch.count, 2);
+        snprintf(head, sizeof head,
+                 POST "Content-Type: application/vnd.microsoft.servicebus.json%s\r\n\r\n", one[i]);
+        assert_int_equal(read(s, head, "[{\"Body\":\"a\"},{\"Body\":\"b\"}]"), 0);
+        assert_int_equal(s->batch.count, 1);
+    }
+}
+
+/* Each under its own name, in any case; and the next event has none of them. */
+static void properties_of_the_broker(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_properties p;
+    struct weir__amqp_message m;
+
+    assert_int_equal(
+        read(s, BATCH,
+             "[{\"body\":\"1\",\"brokerproperties\":{\"CONTENTTYPE\":\"~\",\"to\":\"t\","
+             "\"ReplyTo\":\"r\",\"SessionId\":\"s\",\"ReplyToSessionId\":\"q\"},"
+             "\"UserProperties\":null},{\"Body\":\"2\",\"BrokerProperties\":null}]"),
+        0);
+    m = message(s, 0);
+    assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
+    assert_int_equal(p.content_type.type, WEIR__AMQP_SYMBOL);
+    expect_bytes(p.content_type.bytes, "~");
+    expect_bytes(p.to.bytes, "t");
+    expect_bytes(p.reply_to.bytes, "r");
+    expect_bytes(p.group_id.bytes, "s");
+    expect_bytes(p.reply_to_group_id.bytes, "q");
+    m = message(s, 1);
+    memset(&p, 0, sizeof p);
+    assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
+    assert_int_equal(p.content_type.type, WEIR__AMQP_NULL);
+    assert_int_equal(p.to.type, WEIR__AMQP_NULL);
+    expect_refusal(s, BATCH, "[{\"Body\":\"\",\"BrokerProperties\":{\"ContentType\":\"ab\x7f\"}}]",
+                   "a content type is ASCII, byte 3 is not");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +368,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_much_is_too_big, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(properties_have_a_limit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(limits_are_within, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(fields_of_http_are_left_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_batch_is_known_by_its_type, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(properties_of_the_broker, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("posting", tests, NULL, NULL);
