@@ -244,6 +244,87 @@ static void what_is_not_there(void **state)
     assert_string_equal(s->refusal.why.text, "Invalid command 'WRITE'.");
 }
 
+/* What our own client asks for beside; retention is as it is in force. */
+static void a_hub_tells_more_to_our_own_client(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:eventhub", "weir:details", "yes", END),
+                     0);
+    assert_int_equal(s->reply.count, 18);
+    assert_int_equal(field(s, "weir:group_count", WEIR__AMQP_INT).i, 1);
+    assert_int_equal(field(s, "weir:retain_ms", WEIR__AMQP_LONG).i, 604800000);
+    assert_int_equal(field(s, "weir:retain_bytes", WEIR__AMQP_LONG).i, 0);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:eventhub", "weir:details", "", END),
+                     0);
+    assert_int_equal(s->reply.count, 12);
+}
+
+/* What a client sent is quoted up to 64 bytes; names that are too long are nobody's. */
+static void long_words_are_cut(void **state)
+{
+#define WORD "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww"
+    static const char *const words[] = {WORD, WORD "x"};
+    struct scene *s = *state;
+    char name[WEIR__HUB_NAME_MAX + 2], digits[64];
+
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", words[i], END), WEIR_EINVAL);
+        assert_string_equal(s->refusal.why.text, "Invalid command '" WORD "'.");
+        assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", "put-token", "type", words[i],
+                             END),
+                         WEIR_EDENIED);
+        assert_string_equal(s->refusal.why.text,
+                            "InvalidToken: Tokens of type '" WORD "' are not accepted here; use a "
+                            "connection string with a shared access key.");
+        assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "type",
+                             words[i], END),
+                         WEIR_EINVAL);
+        assert_string_equal(s->refusal.why.text, "Invalid type '" WORD "'.");
+        assert_string_equal(s->refusal.condition, WEIR__AMQP_COND_NOT_ALLOWED);
+    }
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", name,
+                         "type", "com.microsoft:eventhub", END),
+                     WEIR_EDENIED);
+    memset(digits, '0', sizeof digits);
+    digits[sizeof digits - 1] = '\0';
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:partition", "partition", digits, END),
+                     WEIR_EINVAL);
+}
+
+static void a_partition_with_events(void **state)
+{
+    struct scene *s = *state;
+    static const uint8_t message[] = {0, 0x53, 0x75, 0xa0, 1, 'x'};
+    struct weir__log_receipt receipt;
+    struct weir__batch batch;
+    struct weir__hub *hub;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    assert_int_equal(weir__namespace_use(s->server.ns, "eh1", &hub, NULL), 0);
+    assert_int_equal(weir__batch_of_payload(&batch, 0, weir__bytes_of(message, sizeof message), 0,
+                                            NULL),
+                     0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir__hub_publish_wait(hub, &batch, 2, NULL, INT64_MAX, &receipt, NULL),
+                         0);
+    weir__hub_release(hub);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:partition", "partition", "2", END),
+                     0);
+    assert_int_equal(field(s, "begin_sequence_number", WEIR__AMQP_LONG).i, 0);
+    assert_int_equal(field(s, "last_enqueued_sequence_number", WEIR__AMQP_LONG).i, 1);
+    assert_int_equal(field(s, "last_enqueued_time_utc", WEIR__AMQP_TIMESTAMP).i, receipt.time_ms);
+    assert_int_equal(field(s, "is_partition_empty", WEIR__AMQP_BOOL).u, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +334,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_hub_has_exact_types, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_empty_partition_has_exact_types, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_hub_tells_more_to_our_own_client, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_words_are_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_partition_with_events, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
