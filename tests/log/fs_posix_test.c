@@ -1,11 +1,13 @@
 /* fs_posix_test.c - a kernel that says no: what the machine's own file system makes of it. The
  * linker puts this program's fsync and fdatasync in the place of the library's. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -154,6 +156,69 @@ static void pipes_are_not_waited_for(void **state)
     tempdir_remove(dir);
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat st = {0};
+
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+/* They hold other people's events. A link in the place of a file leads nowhere. */
+static void files_are_the_owners_alone(void **state)
+{
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 8], other[TEMPDIR_BYTES + 8];
+    struct weir__fs *fs = weir__fs_posix();
+    mode_t mask = umask(0);
+    struct weir_error err = {0};
+    struct weir__file *f;
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    snprintf(path, sizeof path, "%s/f", dir);
+    snprintf(other, sizeof other, "%s/other", dir);
+    assert_int_equal(fs->ops->open(fs, path, WEIR__FS_CREATE, &f, NULL), 0);
+    weir__file_close(f);
+    assert_int_equal(mode_of(path), 0600);
+    assert_int_equal(fs->ops->make_dir(fs, other, NULL), 0);
+    assert_int_equal(mode_of(other), 0700);
+    assert_int_equal(fs->ops->remove(fs, other, NULL), 0);
+    assert_int_equal(symlink(path, other), 0);
+    assert_int_not_equal(fs->ops->open(fs, other, 0, &f, &err), 0);
+    assert_non_null(strstr(err.text, other));
+    assert_int_not_equal(fs->ops->open(fs, other, WEIR__FS_LOCK, &f, &err), 0);
+    umask(mask);
+    tempdir_remove(dir);
+}
+
+/* Nor do they follow a program that this one starts. */
+static void handles_are_closed_on_exec(void **state)
+{
+    static const unsigned ways[] = {0, WEIR__FS_READ_ONLY, WEIR__FS_LOCK};
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 8];
+    struct weir__fs *fs = weir__fs_posix();
+    struct weir__file *f;
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    snprintf(path, sizeof path, "%s/f", dir);
+    assert_int_equal(fs->ops->open(fs, path, WEIR__FS_CREATE, &f, NULL), 0);
+    weir__file_close(f);
+    for (size_t i = 0; i <= sizeof ways / sizeof ways[0]; i++) {
+        bool folder = i == sizeof ways / sizeof ways[0];
+        int next = dup(0), flags;
+
+        close(next); /* the number that the handle gets */
+        assert_int_equal(fs->ops->open(fs, folder ? dir : path, folder ? WEIR__FS_DIR : ways[i], &f,
+                                       NULL),
+                         0);
+        flags = fcntl(next, F_GETFD);
+        assert_true(flags >= 0 && (flags & FD_CLOEXEC));
+        weir__file_close(f);
+    }
+    tempdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +226,8 @@ int main(void)
         cmocka_unit_test(a_file_that_is_not_durable_is_told),
         cmocka_unit_test(what_is_not_there_is_not_synced),
         cmocka_unit_test(pipes_are_not_waited_for),
+        cmocka_unit_test(files_are_the_owners_alone),
+        cmocka_unit_test(handles_are_closed_on_exec),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
