@@ -158,6 +158,44 @@ static int do_step(struct refusal_stage *s, struct weir_error *err)
     return weir__log_step(s->log, err);
 }
 
+/* And somebody's newest batch is not durable yet: the file gets the one before. */
+static void need_tidying_and_wait(struct refusal_stage *s)
+{
+    struct weir__log_batch b = refusal_batch(0);
+
+    need_tidying(s);
+    b.producer.sequence = 1;
+    assert_int_equal(weir__log_append(s->log, &b, REFUSAL_WAIT, NULL, NULL, NULL), 0);
+}
+
+struct writes {
+    unsigned count;
+    uint64_t waiting; /* for a sync before the last of them */
+};
+
+static void see_write(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct writes *w = user;
+
+    if (call != SIMFS_WRITE || !entering) return;
+    w->count++;
+    w->waiting = simfs_pending(disk);
+}
+
+/* The head comes last, when all that it vouches for is on disk; only the file's name is not. */
+static int do_tidy_in_order(struct refusal_stage *s, struct weir_error *err)
+{
+    struct writes w = {0};
+    int rc;
+
+    simfs_hook(s->disk, see_write, &w);
+    rc = weir__log_step(s->log, err);
+    simfs_hook(s->disk, NULL, NULL);
+    if (rc != 0 || (w.count == 4 && w.waiting == 1)) return rc;
+    return weir__fail(err, WEIR_EINVAL, "the head is write %u, with %u things before it to sync",
+                      w.count, (unsigned)w.waiting);
+}
+
 static void open_reader(struct refusal_stage *s)
 {
     refusal_open(s);
@@ -213,6 +251,8 @@ static const struct refusal_deed deeds[] = {
     {"leave an old segment", refusal_filled, wait_long, do_step, 0, 2},
     {"expire", refusal_filled, let_expire, do_step, 15, 5},
     {"tidy producers", refusal_filled, need_tidying, do_step, 1, 1},
+    {"tidy producers while a batch waits", refusal_filled, need_tidying_and_wait, do_tidy_in_order,
+     1, 1},
     {"read", refusal_filled, open_reader, do_read, 0, 0},
     {"find", refusal_filled, refusal_open, do_find, 0, 0},
 };
