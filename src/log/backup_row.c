@@ -15,7 +15,6 @@ struct gathering {
     struct weir__backup_row *row;
     size_t cap;
     size_t strays; /* files without a readable header, with number 0 */
-    int rc;
     struct weir_error *err;
 };
 
@@ -55,7 +54,7 @@ static int gather_file(const char *name, void *user)
     } else if (rc == 0 && (seg.h.number < c->first_segment || seg.h.number >= c->last_segment)) {
         return 0;
     }
-    return g->rc = rc != 0 ? rc : add_to_row(g, &seg);
+    return rc != 0 ? rc : add_to_row(g, &seg);
 }
 
 static int by_number(const void *a, const void *b)
@@ -115,7 +114,6 @@ int weir__backup_row_read(const struct weir__backup_log *log, const struct weir_
 
     *out = (struct weir__backup_row){0};
     rc = log->fs->ops->list(log->fs, log->dir, gather_file, &g, err);
-    if (rc == 0) rc = g.rc;
     if (rc == 0) rc = add_to_row(&g, &m->last);
     if (rc == 0) rc = weir__backup_moment_still(log, m, &first, err);
     if (rc != 0) {

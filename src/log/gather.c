@@ -66,7 +66,7 @@ static int see_file(const char *name, void *user)
     if (!weir__segment_named(name, &number)) return 0;
     if (number >= log->next_name) log->next_name = number + 1;
     found = add_found(r);
-    if (!found) return r->rc = weir__fail(r->err, WEIR_ENOMEM, "out of memory");
+    if (!found) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
     snprintf(found->name, sizeof found->name, "%s", name);
     found->name_number = number;
     rc = weir__log_path(log->dir, name, path, r->err);
@@ -78,7 +78,7 @@ static int see_file(const char *name, void *user)
     found->readable = rc == 0;
     found->one_copy = bad > 0;
     if (rc == WEIR_ECORRUPT) rc = 0;
-    return r->rc = rc == 0 ? 0 : weir__wrap(r->err, rc, "segment %s", name);
+    return rc == 0 ? 0 : weir__wrap(r->err, rc, "segment %s", name);
 }
 
 /* By number; of one number the right one first. Those without a header come last. */
@@ -315,7 +315,6 @@ int weir__gather(struct weir__recovery *r)
     struct weir__log *log = r->log;
     int rc = log->fs->ops->list(log->fs, log->dir, see_file, r, r->err);
 
-    if (rc == 0) rc = r->rc;
     if (rc == 0) sort_files(r);
     if (rc == 0 && r->no_control) rc = weir__rebuild_control(r);
     if (rc == 0) rc = make_row(r);

@@ -411,7 +411,6 @@ int weir__log_close(struct weir__log *log, struct weir_error *err)
 struct weir__log_destroy {
     struct weir__fs *fs;
     const char *dir;
-    int rc;
     struct weir_error *err;
 };
 
@@ -422,19 +421,18 @@ static int remove_file(const char *name, void *user)
     int rc = weir__log_path(d->dir, name, path, d->err);
 
     if (rc == 0) rc = d->fs->ops->remove(d->fs, path, d->err);
-    return d->rc = rc == WEIR_ENOTFOUND ? 0 : rc;
+    return rc == WEIR_ENOTFOUND ? 0 : rc;
 }
 
 int weir__log_destroy(struct weir__fs *fs, const char *dir, struct weir_error *err)
 {
-    struct weir__log_destroy d = {fs ? fs : weir__fs_posix(), dir, 0, err};
+    struct weir__log_destroy d = {fs ? fs : weir__fs_posix(), dir, err};
     int rc;
 
     /* A symbolic link goes by itself: what it points to may be anybody's. A folder has files still. */
     if (d.fs->ops->remove(d.fs, dir, NULL) == 0) return 0;
     rc = d.fs->ops->list(d.fs, dir, remove_file, &d, err);
     if (rc == WEIR_ENOTFOUND) return 0;
-    if (rc == 0) rc = d.rc;
     if (rc == 0) rc = d.fs->ops->remove(d.fs, dir, err);
     return rc == 0 || rc == WEIR_ENOTFOUND ? 0 : weir__wrap(err, rc, "removing log %s", dir);
 }

@@ -60,7 +60,6 @@ struct weir__recovery {
     bool no_control;
     bool unsure;  /* the control file knows less than the segments: of epochs, and of the end */
     bool missing; /* a segment is lost, and perhaps only its header is */
-    int rc;
     struct weir__found *found;
     size_t found_count, found_cap;
 
