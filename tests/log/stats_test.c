@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "log/batch.h"
+
 #define BATCHES 20
 
 static void every_flush_is_in_one_bucket(void **state)
@@ -33,9 +35,61 @@ static void every_flush_is_in_one_bucket(void **state)
     weir__fs_memory_free(options.fs);
 }
 
+/* What was appended counts once it is durable; a repeat stores nothing. */
+static void what_is_stored_is_counted(void **state)
+{
+    static const uint8_t body[1000] = {'x'};
+    struct weir__log_options options = {
+        .dir = "log", .hub_id = 1, .partitions = 2, .segment_bytes_max = 65536, .no_threads = true};
+    struct weir__log_batch batch = {.count = 3,
+                                    .producer = {.id = 9},
+                                    .body = {weir__bytes_of(body, 600), weir__bytes_of(body, 400)}};
+    uint64_t stored = weir__batch_bytes(1000);
+    struct weir__log_stats stats;
+    struct weir__log *log;
+
+    (void)state;
+    assert_int_equal(weir__fs_memory_new(&options.fs, 64 << 20, NULL), 0);
+    assert_int_equal(weir__log_create(&options, NULL), 0);
+    assert_int_equal(weir__log_open(&log, &options, NULL), 0);
+    weir__log_stats(log, &stats);
+    assert_int_equal(stats.segments, 1);
+    assert_int_equal(stats.log_bytes, 65536);
+    assert_int_equal(stats.stored_bytes, 0);
+    assert_int_equal(stats.begin_time_ms, 0);
+    assert_int_equal(stats.next_expiry_bytes, 0);
+    assert_int_equal(stats.next_expiry_ms, -1);
+    for (uint32_t i = 0; i < 2; i++) {
+        batch.partition = i;
+        assert_int_equal(weir__log_append(log, &batch, 0, NULL, NULL, NULL), 0);
+    }
+    weir__log_stats(log, &stats);
+    assert_int_equal(stats.unflushed_bytes, 2 * stored);
+    assert_int_equal(stats.batches + stats.events + stats.bytes + stats.groups + stats.syncs, 0);
+    assert_int_equal(weir__log_flush(log, INT64_MAX, NULL), 0);
+    assert_int_equal(weir__log_append_wait(log, &batch, INT64_MAX, NULL, NULL), 0);
+    weir__log_stats(log, &stats);
+    assert_int_equal(stats.unflushed_bytes, 0);
+    assert_int_equal(stats.batches, 2);
+    assert_int_equal(stats.events, 6);
+    assert_int_equal(stats.bytes, 2000);
+    assert_int_equal(stats.syncs, 1);
+    assert_int_equal(stats.stored_bytes, 2 * stored);
+    assert_int_equal(stats.next_expiry_bytes, 2 * stored);
+    assert_in_range(stats.begin_time_ms, 1, stats.last_time_ms);
+    assert_int_equal(stats.producers, 2);
+    assert_int_equal(stats.producers_forgotten, 0);
+    assert_int_equal(stats.disk_bytes_max, 0);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    weir__fs_memory_free(options.fs);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_flush_is_in_one_bucket)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_flush_is_in_one_bucket),
+        cmocka_unit_test(what_is_stored_is_counted),
+    };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }
