@@ -145,6 +145,56 @@ static int keep_rule(const struct weir_rule *r, void *user)
     return 0;
 }
 
+static int keep_hub(const struct weir_hub_info *h, void *user)
+{
+    *(struct weir_hub_info *)user = *h;
+    return 0;
+}
+
+/* Names as long as can be, of a hub, a group and a rule: all that can be done with short ones can be
+ * done with them. One byte more is refused. */
+static void the_longest_names_do(void **state)
+{
+    struct weir *w = *state;
+    char hub[WEIR_NAME_BYTES + 1] = "", group[52] = "", names[NAMES_BYTES] = "";
+    struct weir_producer_options po = {.size = sizeof po, .pinned = true, .partition = 0};
+    struct weir_receiver_options ro = {.size = sizeof ro, .group = group};
+    struct weir_rule rule = {.rights = WEIR_SEND}, got = {.name = ""};
+    struct weir_hub_info info = {.name = ""};
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    memset(hub, 'h', WEIR_NAME_BYTES);
+    memset(group, 'g', 51);
+    memset(rule.name, 'r', WEIR_NAME_BYTES - 1);
+    assert_int_equal(weir_hub_create(w, hub, NULL, &err), WEIR_EINVAL);
+    hub[WEIR_NAME_BYTES - 1] = '\0';
+    assert_ok(weir_hub_create(w, hub, NULL, &err));
+    assert_int_equal(weir_group_create(w, hub, group, &err), WEIR_EINVAL);
+    group[50] = '\0';
+    assert_ok(weir_group_create(w, hub, group, &err));
+    assert_ok(weir_rule_create(w, hub, &rule, &err));
+    assert_ok(weir_hub_info(w, hub, &info, &err));
+    assert_string_equal(info.name, hub);
+    memset(&info, 0xee, sizeof info);
+    assert_ok(weir_hub_list(w, keep_hub, &info, &err));
+    assert_string_equal(info.name, hub);
+    assert_ok(weir_rule_list(w, hub, keep_rule, &got, &err));
+    assert_string_equal(got.name, rule.name);
+    assert_ok(weir_group_list(w, hub, join_name, names, &err));
+    assert_memory_equal(names + strlen("$Default "), group, 50);
+
+    assert_ok(weir_producer_open(&p, w, hub, &po, &err));
+    send_text(p, "to a long name");
+    assert_ok(weir_receiver_open(&r, w, hub, 0, &ro, &err));
+    assert_next(r, "to a long name");
+    weir_receiver_close(r);
+    close_producer(p);
+    assert_ok(weir_rule_delete(w, hub, rule.name, &err));
+    assert_ok(weir_group_delete(w, hub, group, &err));
+    assert_ok(weir_hub_delete(w, hub, &err));
+}
+
 static void rules_have_two_keys(void **state)
 {
     struct weir *w = *state;
