@@ -339,6 +339,93 @@ static void refusals(void **state)
     world_fini(&m.world);
 }
 
+/* Every file of a backup, with a bit that turned or gone altogether: a check notices. One copy of the
+ * manifest is enough; the lock is no part of it. */
+static void a_check_notices_every_damage(void **state)
+{
+    static struct model m;
+    struct weir__backup_result result;
+    struct weir__backup_options o;
+    struct simfs *good;
+    unsigned files = 0;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 60; i++) model_publish(&m, i % 2, 0, 150);
+    for (int i = 0; i < 2; i++) assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    good = m.world.disk;
+    for (size_t i = 0; simfs_path(good, i); i++) {
+        const char *path = simfs_path(good, i);
+        if (strncmp(path, TO "/", strlen(TO) + 1) != 0 || !strcmp(path, TO "/lock")) continue;
+        for (int gone = 0; gone < 2; gone++) {
+            struct simfs *bad = simfs_clone(good);
+            struct weir__fs *fs = simfs_fs(bad);
+            int rc;
+            if (gone) assert_int_equal(fs->ops->remove(fs, path, NULL), 0);
+            if (!gone) simfs_flip(bad, path, 8 * 100);
+            o = model_options(&m, bad);
+            rc = weir__backup_check(TO, &o, &result, &m.world.err);
+            if (strstr(path, "/manifest.") && rc == 0 && !gone) assert_int_equal(result.damaged, 1);
+            if (!strstr(path, "/manifest.") && rc == 0)
+                fail_msg("%s is %s, and nobody noticed", path, gone ? "gone" : "another");
+            simfs_free(bad);
+        }
+        files++;
+    }
+    assert_true(files >= 6);
+    world_fini(&m.world);
+}
+
+/* What is behind the catalogue is found whatever its length is. */
+static void catalogues_of_every_length(void **state)
+{
+    static struct model m;
+    struct weir__backup_result result;
+    struct weir__backup_options o;
+    char name[16] = "";
+
+    (void)state;
+    model_init(&m, 1, 0);
+    model_publish(&m, 0, 0, 5);
+    o = model_options(&m, m.world.disk);
+    for (size_t len = 2; len < 12; len++) {
+        struct weir__hub_config config = {.name = name, .partitions = 1};
+        memset(name, 'n', len);
+        assert_int_equal(weir__namespace_hub_create(m.world.ns, &config, &m.world.err), 0);
+        assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+        assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+        assert_int_equal(result.hubs, HUBS + len - 1);
+    }
+    world_fini(&m.world);
+}
+
+/* A folder that the catalogue does not know is not backed up, and that is told. */
+static void orphans_are_left_out(void **state)
+{
+    static const char *const files[] = {"control", "00000001.seg"};
+    static uint8_t bytes[4 << 20];
+    static struct model m;
+    struct weir__backup_result result;
+    char path[128];
+
+    (void)state;
+    model_init(&m, 1, 0);
+    model_publish(&m, 0, 0, 5);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.left_out, 0);
+    for (int i = 0; i < 2; i++) {
+        long len;
+        snprintf(path, sizeof path, WORLD_DIR "/hub-0000000000000001/%s", files[i]);
+        len = simfs_peek(m.world.disk, path, bytes, sizeof bytes, 0);
+        assert_in_range(len, 1, sizeof bytes - 1);
+        snprintf(path, sizeof path, WORLD_DIR "/hub-0000000000000009/%s", files[i]);
+        simfs_put(m.world.disk, path, bytes, (size_t)len);
+    }
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.left_out, 1);
+    world_fini(&m.world);
+}
+
 /* A hub that cannot be read does not keep the others from being backed up. */
 static void hub_without_control(void **state)
 {
@@ -455,12 +542,21 @@ static void good_copies_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(under_load),         cmocka_unit_test(under_load_and_expiry),
-        cmocka_unit_test(copies_what_is_new), cmocka_unit_test(written_again_while_copied),
-        cmocka_unit_test(expired_go_or_stay), cmocka_unit_test(lines_that_part),
-        cmocka_unit_test(refusals),           cmocka_unit_test(hub_without_control),
-        cmocka_unit_test(damage_is_told),     cmocka_unit_test(other_files),
-        cmocka_unit_test(good_copies_stay),   cmocka_unit_test(a_segment_without_header_is_told),
+        cmocka_unit_test(under_load),
+        cmocka_unit_test(under_load_and_expiry),
+        cmocka_unit_test(copies_what_is_new),
+        cmocka_unit_test(written_again_while_copied),
+        cmocka_unit_test(expired_go_or_stay),
+        cmocka_unit_test(lines_that_part),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(hub_without_control),
+        cmocka_unit_test(damage_is_told),
+        cmocka_unit_test(other_files),
+        cmocka_unit_test(a_check_notices_every_damage),
+        cmocka_unit_test(catalogues_of_every_length),
+        cmocka_unit_test(orphans_are_left_out),
+        cmocka_unit_test(good_copies_stay),
+        cmocka_unit_test(a_segment_without_header_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
