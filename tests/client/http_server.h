@@ -4,6 +4,7 @@
 #define WEIR_TESTS_CLIENT_HTTP_SERVER_H
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "support/patience.h"
 
 static struct {
     int listener;
@@ -60,19 +63,31 @@ static inline bool server_heard_all(void)
                                    (length && length < end ? strtoul(length + 16, NULL, 10) : 0);
 }
 
+/* The time limit is for everything that is read, so it is interrupted when the program was stopped. */
+static inline int server_accept(void)
+{
+    int fd;
+
+    do {
+        fd = accept(server.listener, NULL, NULL);
+    } while (fd < 0 && errno == EINTR);
+    return fd;
+}
+
 static inline void *server_run(void *arg)
 {
-    int fd = accept(server.listener, NULL, NULL);
+    int fd = server_accept();
     ssize_t n = 1;
     char rest[256];
 
     while (!server.deaf && !server_heard_all() && n > 0) {
-        n = read(fd, server.heard + server.heard_len, sizeof server.heard - 1 - server.heard_len);
+        n = patience_recv(fd, server.heard + server.heard_len,
+                          sizeof server.heard - 1 - server.heard_len);
         if (n > 0) server.heard_len += (size_t)n;
     }
     n = send(fd, server.first, strlen(server.first), MSG_NOSIGNAL);
     if (n >= 0 && server.then) n = send(fd, server.then, strlen(server.then), MSG_NOSIGNAL);
-    while (server.holds && read(fd, rest, sizeof rest) > 0) continue;
+    while (server.holds && patience_recv(fd, rest, sizeof rest) > 0) continue;
     close(fd);
     return n < 0 ? NULL : arg;
 }

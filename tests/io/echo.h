@@ -243,6 +243,8 @@ static inline void listener_wait(struct echo *e, unsigned open, unsigned handsha
     } while (n.open != open || n.handshakes != handshakes);
 }
 
+/* A program that was stopped and goes on finds a call with a time limit interrupted (signal(7)). So
+ * connecting has none. */
 static inline int client_connect(unsigned port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -252,9 +254,9 @@ static inline int client_connect(unsigned port)
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_true(fd >= 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
 }
 
@@ -267,12 +269,12 @@ static inline void client_send(int fd, const void *at, size_t len)
 {
     for (size_t sent = 0; sent < len;) {
         ssize_t n = send(fd, (const char *)at + sent, len - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
         assert_true(n > 0);
         sent += (size_t)n;
     }
 }
 
-/* A program that was stopped and goes on finds a read with a time limit interrupted (signal(7)). */
 static inline ssize_t client_read(int fd, void *to, size_t room)
 {
     ssize_t n;
