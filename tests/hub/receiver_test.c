@@ -445,15 +445,21 @@ static void damage_before(const char *text, size_t bytes)
     fail_msg("'%s' is not on the disk", text);
 }
 
-static void damage(const char *text)
-{
-    damage_before(text, 0);
-}
-
 /* A header is larger than what lies between it and the first event. */
-static void damage_header(const char *text)
+#define HEADER_BEFORE 40u
+
+/* Three batches of 3, 4 and 5 events, of which the second is damaged while the hub is closed, so many
+ * bytes in front of its first text. */
+static void damage_middle(size_t bytes_before)
 {
-    damage_before(text, 40);
+    publish("before", 3);
+    publish("in the middle", 4);
+    publish("after", 5);
+    weir__hub_release(hub);
+    assert_int_equal(world_close(&w), 0);
+    damage_before("in the middle", bytes_before);
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
 }
 
 static void damaged_events_are_passed_over_when_told_to(void **state)
@@ -462,14 +468,7 @@ static void damaged_events_are_passed_over_when_told_to(void **state)
     uint64_t first = 0, last = 0;
 
     (void)state;
-    publish("before", 3);
-    publish("in the middle", 4);
-    publish("after", 5);
-    weir__hub_release(hub);
-    assert_int_equal(world_close(&w), 0);
-    damage("in the middle");
-    assert_int_equal(world_open(&w), 0);
-    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    damage_middle(0);
     assert_int_equal(attach(&r, WEIR__FROM_EARLIEST, 0, false), 0);
     assert_int_equal(next(r), 0);
     assert_int_equal(take.count, 3);
@@ -531,14 +530,7 @@ static void damaged_batches_are_for_whoever_gets_them(void **state)
     struct weir__receiver *r;
 
     (void)state;
-    publish("before", 3);
-    publish("in the middle", 4);
-    publish("after", 5);
-    weir__hub_release(hub);
-    assert_int_equal(world_close(&w), 0);
-    damage("in the middle");
-    assert_int_equal(world_open(&w), 0);
-    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    damage_middle(0);
     assert_int_equal(attach_batches(&r), 0);
     assert_batch(r, 0, 3, 0);
     assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
@@ -556,14 +548,7 @@ static void batches_without_a_header_are_passed_over_when_told_to(void **state)
     uint64_t first = 0, last = 0;
 
     (void)state;
-    publish("before", 3);
-    publish("in the middle", 4);
-    publish("after", 5);
-    weir__hub_release(hub);
-    assert_int_equal(world_close(&w), 0);
-    damage_header("in the middle");
-    assert_int_equal(world_open(&w), 0);
-    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    damage_middle(HEADER_BEFORE);
     assert_int_equal(attach_batches(&r), 0);
     assert_batch(r, 0, 3, 0);
     for (int i = 0; i < 2; i++)
