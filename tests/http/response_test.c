@@ -464,7 +464,7 @@ static void slow_clients_are_sent_away(void **state)
     weir__http_free(h);
 }
 
-/* Who keeps to the least rate may take as long as it takes. */
+/* A client that keeps to the least rate is never cut off. */
 static void steady_clients_are_waited_for(void **state)
 {
     struct weir__http *h = new_http((struct weir__http_limits){.body_rate = 10});

@@ -96,7 +96,7 @@ static void silence_kills_behind_the_expiry(void **state)
     assert_int_equal(r.count, 0);
 }
 
-/* Who has missed a beat is looked at when it will have expired. */
+/* An owner that missed a beat is looked at again when its ownership would expire. */
 static void a_missed_beat_is_looked_at_in_time(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static int64_t dead_after(void)
     return weir__roster_dead_ms(&r, "x") - 3000 - 1000;
 }
 
-static void a_break_begins_the_series_anew(void **state)
+static void a_break_starts_a_new_series(void **state)
 {
     (void)state;
     update();
@@ -241,7 +241,7 @@ static void foreign_owners_come_behind_the_members(void **state)
     assert_int_equal(r.weights[0], 9);
 }
 
-static void they_are_sorted_by_name_and_counted_anew(void **state)
+static void they_are_sorted_by_name_and_counted_again(void **state)
 {
     (void)state;
     add_record(0, "js", 0);
@@ -317,10 +317,10 @@ int main(void)
         CASE(a_missed_beat_is_looked_at_in_time),
         CASE(many_are_found_by_name),
         CASE(the_print_tells_members_apart),
-        CASE(a_break_begins_the_series_anew),
+        CASE(a_break_starts_a_new_series),
         CASE(death_waits_for_the_members_own_expiry),
         CASE(foreign_owners_come_behind_the_members),
-        CASE(they_are_sorted_by_name_and_counted_anew),
+        CASE(they_are_sorted_by_name_and_counted_again),
         CASE(a_record_lives_by_its_own_renewal),
         CASE(an_unchanged_view_is_not_looked_at),
         CASE(without_memory_nobody_is_alive),

@@ -176,7 +176,7 @@ static void a_view_that_cannot_be_used_was_not_read(void **state)
     assert_int_equal(weir__control_unanswered_since(w.control), 0);
 }
 
-/* Who is silent while calls of ours fail may only have had the same trouble. */
+/* An owner that is silent while our own calls fail may only have the same trouble. */
 static void a_failed_call_puts_deaths_off(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* admin_test.c - what is answered about hubs and their groups. Who may ask is in http.sh. */
+/* admin_test.c - what is answered about hubs and their groups. http.sh tests who may ask. */
 #include "server/question.h"
 
 #define MADE "\"created_ms\":1700000000000"

@@ -1,4 +1,4 @@
-/* keys_test.c - what is answered about access rules. Who may ask is in http.sh. */
+/* keys_test.c - what is answered about access rules. http.sh tests who may ask. */
 #include "server/question.h"
 
 #define STRING(host, name, key, path)                                                              \

@@ -4,7 +4,7 @@
 #define ADDRESS "eh1/ConsumerGroups/$Default/Partitions/1"
 #define ENTITY_ERROR "The messaging entity 'localhost:eventhub:eh1|nobody' could not be found."
 
-/* Who may listen, and the hub's events so far: "event 0" and on, in partition 1. */
+/* Gives the connection these rights. The hub has "event 0" and on in partition 1. */
 static void let_in(struct scene *s, unsigned rights)
 {
     struct weir__claim claim = {.rights = rights, .expires_s = INT64_MAX};
