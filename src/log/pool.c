@@ -1,9 +1,13 @@
 #include "log/pool.h"
 
 #include <assert.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/thread.h"
+
+#define LINGER_NS 100000
 
 struct weir__log_pool {
     struct weir__mutex lock; /* guards the rest */
@@ -14,7 +18,8 @@ struct weir__log_pool {
 
     struct weir__thread flushers[WEIR__LOG_POOL_FLUSHERS_MAX], keeper;
     unsigned count, started; /* flushers: at most, running, */
-    unsigned idle, called;   /* waiting for work, and of those, how many have some coming */
+    unsigned idle, called;   /* asleep, and of those, how many have work coming */
+    atomic_bool lingering;   /* one is awake and has no work; who puts some makes it false */
     struct weir__pool_job *first, **last;
 
     struct weir__pool_member **heap; /* the next one due is heap[0] */
@@ -58,19 +63,48 @@ void weir__log_pool_free(struct weir__log_pool *p)
 
 /* ---- flushers ---- */
 
+/* Waits for work awake, while other threads that have something to do go first. Waking a thread
+ * takes 15 us and more, and whoever publishes batch after batch would wait for that each time. */
+static void linger(struct weir__log_pool *p)
+{
+    int64_t until_ns = weir__mono_ns() + LINGER_NS;
+
+    p->lingering = true;
+    weir__mutex_unlock(&p->lock);
+    while (p->lingering && weir__mono_ns() < until_ns) sched_yield();
+    weir__mutex_lock(&p->lock);
+    p->lingering = false;
+}
+
+static void sleep_until_called(struct weir__log_pool *p)
+{
+    p->idle++;
+    weir__cond_wait(&p->work, &p->lock, INT64_MAX);
+    p->idle--;
+    if (p->called) p->called--;
+}
+
+/* Returns whether it came soon; if it did the last time, it is worth lingering. */
+static bool await_work(struct weir__log_pool *p, bool soon)
+{
+    int64_t since_ns = weir__mono_ns();
+
+    if (soon && !p->lingering) linger(p);
+    if (!p->first && !p->closing) sleep_until_called(p);
+    return weir__mono_ns() - since_ns < LINGER_NS;
+}
+
 static void *run_flusher(void *arg)
 {
     struct weir__log_pool *p = arg;
+    bool soon = false;
 
     weir__mutex_lock(&p->lock);
     while (!p->closing) {
         struct weir__pool_job *job = p->first;
 
         if (!job) {
-            p->idle++;
-            weir__cond_wait(&p->work, &p->lock, INT64_MAX);
-            p->idle--;
-            if (p->called) p->called--;
+            soon = await_work(p, soon);
             continue;
         }
         p->first = job->next;
@@ -107,7 +141,9 @@ void weir__pool_put(struct weir__log_pool *p, struct weir__pool_job *job)
     assert(job->state == WEIR__JOB_IDLE);
     weir__mutex_lock(&p->lock);
     push(p, job);
-    if (p->idle > p->called) {
+    if (p->lingering) {
+        p->lingering = false;
+    } else if (p->idle > p->called) {
         p->called++;
         weir__cond_signal(&p->work);
     } else {

@@ -5,7 +5,8 @@
  * calls each member when it is due, one at a time.
  *
  * Threads are started when they are needed. One that cannot be started for a moment is tried again
- * the next time; the work waits or goes on with those that are there.
+ * the next time; the work waits or goes on with those that are there. A flusher whose work came soon
+ * the last time stays awake for a tenth of a millisecond before it sleeps.
  *
  * Lock order: the lock that a job's or member's owner has > the pool's. */
 #ifndef WEIR_LOG_POOL_H

@@ -149,7 +149,8 @@ static void await_job(struct meeting *m)
     weir__mutex_unlock(&m->lock);
 }
 
-static void meet(struct weir__log_pool *pool)
+/* So many jobs one after another come first. */
+static void meet(struct weir__log_pool *pool, int before)
 {
     atomic_int met = 1;
     struct meeting two[2];
@@ -160,8 +161,10 @@ static void meet(struct weir__log_pool *pool)
         two[i].job.owner = &two[i];
         weir__mutex_init(&two[i].lock);
     }
-    put_job(pool, &two[0]);
-    await_job(&two[0]);
+    for (int i = 0; i < before; i++) {
+        put_job(pool, &two[0]);
+        await_job(&two[0]);
+    }
     for (int i = 0; i < 100; i++) sched_yield(); /* its thread waits for work again, most times */
     met = 0;
     for (int i = 0; i < 2; i++) put_job(pool, &two[i]);
@@ -179,7 +182,22 @@ static void waiting_thread_counts_once(void **state)
         struct weir__log_pool *pool = NULL;
 
         assert_int_equal(weir__log_pool_new(&pool, 2, &w->err), 0);
-        meet(pool);
+        meet(pool, 1);
+        weir__log_pool_free(pool);
+    }
+}
+
+/* The same when the thread is still awake, because work came soon the last times. */
+static void lingering_thread_counts_once(void **state)
+{
+    struct world *w = *state;
+
+    for (int i = 0; i < MEETINGS; i++) {
+        struct weir__log_pool *pool = NULL;
+
+        assert_int_equal(weir__log_pool_new(&pool, 2, &w->err), 0);
+        meet(pool, 10);
+        meet(pool, 10);
         weir__log_pool_free(pool);
     }
 }
@@ -365,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_pool_goes_on_with_what_it_has, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_idle_log_is_left_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(waiting_thread_counts_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lingering_thread_counts_once, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
