@@ -74,28 +74,38 @@ void weir__wire_pool_fini(struct weir__wire_pool *p)
     weir__mutex_fini(&p->lock);
 }
 
-/* One that was used before, or NULL. */
-static struct weir__wire_chunk *find_chunk(struct weir__wire_pool *p)
+/* Large enough, and not so large that a small item would hold much of nothing. */
+static bool suits(const struct weir__wire_chunk *c, size_t cap)
 {
-    struct weir__wire_chunk *c;
+    return c->cap >= cap && c->cap / 2 <= cap;
+}
+
+/* One that was used before, or NULL; then one that does not suit makes way. */
+static struct weir__wire_chunk *find_chunk(struct weir__wire_pool *p, size_t cap)
+{
+    struct weir__wire_chunk **at = &p->chunks, *c;
 
     weir__mutex_lock(&p->lock);
-    c = p->chunks;
+    while (*at && !suits(*at, cap)) at = &(*at)->next;
+    if (!*at) at = &p->chunks;
+    c = *at;
     if (c) {
-        p->chunks = c->next;
+        *at = c->next;
         p->bytes -= c->cap;
     }
     weir__mutex_unlock(&p->lock);
-    return c;
+    if (!c || suits(c, cap)) return c;
+    free(c);
+    return NULL;
 }
 
-/* Those of the usual size are kept, so many of them. */
+/* Those of the usual size and larger are kept, so many bytes of them. */
 static void give_chunk(struct weir__wire_pool *p, struct weir__wire_chunk *c)
 {
     bool keep;
 
     weir__mutex_lock(&p->lock);
-    keep = c->cap == CHUNK_BYTES && p->bytes + c->cap <= WEIR__WIRE_POOL_BYTES;
+    keep = c->cap >= CHUNK_BYTES && c->cap <= WEIR__WIRE_POOL_BYTES - p->bytes;
     if (keep) {
         c->next = p->chunks;
         p->chunks = c;
@@ -107,9 +117,12 @@ static void give_chunk(struct weir__wire_pool *p, struct weir__wire_chunk *c)
 
 static struct weir__wire_chunk *take_chunk(struct weir__wire_row *r, size_t cap)
 {
-    struct weir__wire_chunk *c = cap == CHUNK_BYTES ? find_chunk(r->pool) : NULL;
+    struct weir__wire_chunk *c = cap >= CHUNK_BYTES ? find_chunk(r->pool, cap) : NULL;
 
-    if (!c) c = malloc(sizeof *c + cap);
+    if (c)
+        cap = c->cap;
+    else
+        c = malloc(sizeof *c + cap);
     if (c) *c = (struct weir__wire_chunk){.cap = cap};
     return c;
 }
@@ -124,7 +137,7 @@ static struct weir__wire_chunk *make_room(struct weir__wire_row *r, size_t bytes
 
     if (c && has_room(c, c->len, c->count, bytes)) return c;
     bytes += WEIR__WIRE_LENGTH_BYTES;
-    c = take_chunk(r, cap > bytes ? cap : bytes);
+    c = take_chunk(r, cap >= bytes ? cap : weir__round_up(bytes, CHUNK_BYTES));
     if (!c) return NULL;
     if (r->tail)
         r->tail->next = c;

@@ -114,14 +114,84 @@ static void the_pool_has_a_bound(void **state)
     weir__wire_row_fini(&r);
 }
 
+/* Puts one item of this size, reads it, and lets go of it. Returns what it needed of the pool. */
+static size_t pass_one(struct weir__wire_row *r, size_t bytes)
+{
+    static uint8_t at[3 << 20];
+    size_t before = pool.bytes, took;
+    struct weir__wire_item item = {weir__bytes_of(at, bytes), .stored = true};
+
+    assert_true(weir__wire_row_begin(r, bytes));
+    took = before - pool.bytes;
+    weir__wire_row_put(r, item);
+    weir__wire_row_show(r);
+    assert_true(weir__wire_row_look(r) && weir__wire_row_peek(r, &item));
+    assert_int_equal(item.bytes.len, bytes);
+    weir__wire_row_pass(r, &item);
+    weir__wire_row_release(r);
+    return took;
+}
+
+static void a_large_item_finds_the_chunk_of_the_last_one(void **state)
+{
+    struct weir__wire_row r;
+
+    (void)state;
+    weir__wire_row_init(&r, &pool, ANY_BYTES);
+    assert_int_equal(pass_one(&r, 300000), 0);
+    assert_int_equal(pool.bytes, 5 * 65536);
+    assert_int_equal(pass_one(&r, 5 * 65536 - WEIR__WIRE_LENGTH_BYTES), 5 * 65536);
+    assert_int_equal(pass_one(&r, 2 * 65536 + 1), 5 * 65536); /* three, of which five is enough */
+    assert_int_equal(pool.bytes, 5 * 65536);
+    weir__wire_row_fini(&r);
+}
+
+/* Neither a chunk that is too small nor one that is far too large is taken; it makes way instead. */
+static void what_does_not_suit_makes_way(void **state)
+{
+    struct weir__wire_row r;
+
+    (void)state;
+    weir__wire_row_init(&r, &pool, ANY_BYTES);
+    pass_one(&r, 300000);
+    assert_int_equal(pass_one(&r, 5 * 65536), 5 * 65536);
+    assert_int_equal(pool.bytes, 6 * 65536);
+    assert_int_equal(pass_one(&r, 65536), 6 * 65536);
+    assert_int_equal(pool.bytes, 2 * 65536);
+    weir__wire_row_fini(&r);
+}
+
+/* One of several is found, whichever was given back last. */
+static void chunks_of_several_sizes_wait_side_by_side(void **state)
+{
+    struct weir__wire_row r[3];
+    size_t bytes[3] = {70000, 300000, 1000000};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        weir__wire_row_init(&r[i], &pool, ANY_BYTES);
+        assert_true(weir__wire_row_begin(&r[i], bytes[i]));
+    }
+    for (int i = 0; i < 3; i++) weir__wire_row_release(&r[i]);
+    assert_int_equal(pool.bytes, 0); /* they are being filled */
+    for (int i = 0; i < 3; i++) {
+        weir__wire_row_show(&r[i]);
+        weir__wire_row_release(&r[i]);
+    }
+    assert_int_equal(pool.bytes, (2 + 5 + 16) * 65536);
+    for (int i = 0; i < 9; i++) assert_true(pass_one(&r[i % 3], bytes[i % 3]) >= bytes[i % 3]);
+    assert_int_equal(pool.bytes, (2 + 5 + 16) * 65536);
+    for (int i = 0; i < 3; i++) weir__wire_row_fini(&r[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_was_put_comes_in_order),
-        TEST(chunks_go_from_one_row_to_the_next),
-        TEST(the_pool_has_a_bound),
+        TEST(what_was_put_comes_in_order),  TEST(chunks_go_from_one_row_to_the_next),
+        TEST(the_pool_has_a_bound),         TEST(a_large_item_finds_the_chunk_of_the_last_one),
+        TEST(what_does_not_suit_makes_way), TEST(chunks_of_several_sizes_wait_side_by_side),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
