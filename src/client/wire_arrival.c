@@ -93,20 +93,26 @@ static void note_came(struct weir__wire_source *s, const struct weir__wire_item 
 static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery *d)
 {
     struct weir__wire_item item = {d->payload, d->format == WEIR__STORED_FORMAT};
+    struct weir__wire_source *s = of_link(l);
+    bool allowed = !s->limits || s->carried < s->allowed;
     struct weir_error why;
 
-    of_link(l)->carried += d->size;
+    s->carried += d->size;
     if (!d->settled) weir__amqp_settle(l->end.link, d->id, d->id, WEIR__AMQP_ACCEPTED, NULL);
-    if (d->too_large) {
+    if (!allowed) {
+        weir__fail(&why, WEIR_EIO,
+                   "the other side sent %" PRIu64 " bytes, of which it may %" PRIu64, s->carried,
+                   s->allowed);
+    } else if (d->too_large) {
         weir__fail(&why, WEIR_ETOOBIG, "a message of %" PRIu64 " bytes cannot be received",
                    d->size);
     } else if (item.stored && weir__stored_check(d->payload, &why) != 0) {
         refuse_batch(l, &why);
         return;
-    } else if (keep(of_link(l), item) != 0) {
+    } else if (keep(s, item) != 0) {
         weir__fail(&why, WEIR_ENOMEM, "no memory for a message of %zu bytes", d->payload.len);
     } else {
-        note_came(of_link(l), &item);
+        note_came(s, &item);
         return;
     }
     lost(l);
@@ -139,6 +145,7 @@ static void pump_limit(struct weir__wire_source *s)
     if (limit < s->limit + most / WEIR__WIRE_PART && weir__amqp_link_credit(link) > CREDIT_MAX / 2)
         return;
     s->limit = limit;
+    if (limit > s->allowed) s->allowed = limit;
     weir__amqp_limit(link, limit);
     weir__amqp_flow(link, CREDIT_MAX, false);
     weir__wire_write_soon(s->link.wire);
@@ -313,7 +320,7 @@ static void attached(struct weir__wire_link *l, const struct weir__amqp_composit
     struct weir__wire_source *s = of_link(l);
 
     s->limits = s->desires && offers_batches(&fields->attach.offered_capabilities);
-    s->carried = s->limit = 0;
+    s->carried = s->limit = s->allowed = 0;
 }
 
 static void free_source(struct weir__wire_link *l)

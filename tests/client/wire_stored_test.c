@@ -4,6 +4,7 @@
 #include "client/contract/place.h"
 
 #include "amqp/message.h"
+#include "amqp/state.h"
 #include "base/crc.h"
 #include "client/moody.h"
 #include "hub/batch.h"
@@ -14,6 +15,7 @@
 #define PAYLOAD_BYTES 512
 #define FLOOD_EVENT_MAX ((size_t)100 << 10)
 #define HANG_S 60
+#define TOO_MUCH "the other side sent %lu bytes, of which it may %lu"
 #define SELECTOR "apache.org:selector-filter:string"
 
 struct delivery {
@@ -362,6 +364,40 @@ static void memory_is_limited_in_bytes(void **state)
     check_flood(FLOOD_EVENT_MAX, (size_t)1 << 20, 30);
 }
 
+static void send_without_limit(struct moody *m, struct weir__amqp_link *l)
+{
+    l->limit = UINT64_MAX;
+    send_flood(m, l);
+}
+
+/* Nobody can make a client hold more than it has asked for. */
+static void a_server_that_sends_too_much_is_left(void **state)
+{
+    const struct weir_receiver_options o = {.size = sizeof o, .bytes_max = 65536};
+    unsigned long sent, allowed;
+    struct weir_received got;
+    struct weir_receiver *r;
+    const char *said_of;
+    struct weir *w;
+
+    (void)state;
+    moody.offers = WEIR__STORED_CAPABILITY;
+    moody.flowed = send_without_limit;
+    flood_event = 20000;
+    flood_len = 20000;
+    w = open_moody();
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    while (weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err) == 0)
+        assert_int_equal(got.count, 1);
+    assert_int_equal(err.code, WEIR_EIO);
+    said_of = strstr(err.text, "the other side sent ");
+    assert_non_null(said_of);
+    assert_int_equal(sscanf(said_of, TOO_MUCH, &sent, &allowed), 2);
+    assert_true(allowed >= 65536);
+    assert_in_range(sent - allowed, 1, 2 * EVENTS * (flood_event + 100));
+    close_moody(w, r);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
 int main(void)
@@ -372,6 +408,7 @@ int main(void)
         TEST(a_broken_batch_that_was_not_desired_ends_it),
         TEST(a_body_that_cannot_be_walked_is_passed_over),
         TEST(memory_is_limited_in_bytes),
+        TEST(a_server_that_sends_too_much_is_left),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
