@@ -45,7 +45,7 @@ struct weir_receiver_options {
     int64_t epoch;       /* 0 or more */
     const char *name;    /* for the texts of other receivers' errors; NULL: none */
     size_t bytes_max;    /* memory for what is read at once; 0: 256 KiB. A larger batch still comes,
-                         alone */
+                            alone. A connection keeps up to 4 MiB more for its receivers */
     uint32_t events_max; /* over a connection: no more than so many are asked for ahead of receive;
                             0: as many as fit into bytes_max, up to 4,096 */
     bool metrics; /* for weir_receiver_metrics; over a connection each event is some 150 bytes

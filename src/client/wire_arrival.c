@@ -70,7 +70,8 @@ static void refuse_batch(struct weir__wire_link *l, const struct weir_error *why
 {
     struct weir__wire_source *s = of_link(l);
 
-    weir__wire_log(l->wire, WEIR__WARN, "%s: %s", l->address, why->text);
+    weir__wire_log(l->wire, WEIR__WARN, "%s: %s%s", l->address, why->text,
+                   s->desires ? "; asking for its events instead" : "");
     lost(l);
     if (s->desires)
         weir__wire_link_again(l, WEIR__WIRE_RETRY_MS);

@@ -80,39 +80,46 @@ static bool suits(const struct weir__wire_chunk *c, size_t cap)
     return c->cap >= cap && c->cap / 2 <= cap;
 }
 
-/* One that was used before, or NULL; then one that does not suit makes way. */
+/* One that was used before, or NULL. */
 static struct weir__wire_chunk *find_chunk(struct weir__wire_pool *p, size_t cap)
 {
     struct weir__wire_chunk **at = &p->chunks, *c;
 
     weir__mutex_lock(&p->lock);
     while (*at && !suits(*at, cap)) at = &(*at)->next;
-    if (!*at) at = &p->chunks;
     c = *at;
     if (c) {
         *at = c->next;
         p->bytes -= c->cap;
     }
     weir__mutex_unlock(&p->lock);
-    if (!c || suits(c, cap)) return c;
-    free(c);
-    return NULL;
+    return c;
 }
 
-/* Those of the usual size and larger are kept, so many bytes of them. */
+/* Those of the usual size and larger are kept; what is too much then makes way. */
 static void give_chunk(struct weir__wire_pool *p, struct weir__wire_chunk *c)
 {
-    bool keep;
+    struct weir__wire_chunk *excess = NULL;
 
-    weir__mutex_lock(&p->lock);
-    keep = c->cap >= CHUNK_BYTES && c->cap <= WEIR__WIRE_POOL_BYTES - p->bytes;
-    if (keep) {
-        c->next = p->chunks;
-        p->chunks = c;
-        p->bytes += c->cap;
+    c->next = NULL;
+    if (c->cap < CHUNK_BYTES || c->cap > WEIR__WIRE_POOL_BYTES) {
+        free(c);
+        return;
     }
+    weir__mutex_lock(&p->lock);
+    while (c->cap > WEIR__WIRE_POOL_BYTES - p->bytes) {
+        struct weir__wire_chunk *out = p->chunks;
+
+        p->chunks = out->next;
+        p->bytes -= out->cap;
+        out->next = excess;
+        excess = out;
+    }
+    c->next = p->chunks;
+    p->chunks = c;
+    p->bytes += c->cap;
     weir__mutex_unlock(&p->lock);
-    if (!keep) free(c);
+    free_chunks(excess);
 }
 
 static struct weir__wire_chunk *take_chunk(struct weir__wire_row *r, size_t cap)
@@ -137,7 +144,8 @@ static struct weir__wire_chunk *make_room(struct weir__wire_row *r, size_t bytes
 
     if (c && has_room(c, c->len, c->count, bytes)) return c;
     bytes += WEIR__WIRE_LENGTH_BYTES;
-    c = take_chunk(r, cap >= bytes ? cap : weir__round_up(bytes, CHUNK_BYTES));
+    if (bytes > CHUNK_BYTES) bytes = weir__round_up(bytes, CHUNK_BYTES);
+    c = take_chunk(r, cap > bytes ? cap : bytes);
     if (!c) return NULL;
     if (r->tail)
         r->tail->next = c;

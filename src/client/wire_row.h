@@ -23,7 +23,7 @@ struct weir__wire_item {
 };
 
 /* Chunks that wait for use, for all rows of a connection: a row that is read to its end gives its own
- * away, so that those that only wait cost little. */
+ * away, so that those that only wait cost little. They are freed with the connection. */
 #define WEIR__WIRE_POOL_BYTES ((size_t)4 << 20)
 
 struct weir__wire_pool {

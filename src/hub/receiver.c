@@ -20,6 +20,7 @@ struct weir__receiver {
 
     /* The reading thread's own. */
     struct weir__log_reader *reader;
+    bool batches;                          /* whole ones are given */
     struct weir__log_view view[VIEWS_MAX]; /* what the last read gave */
     uint32_t view_count, view_at;
     struct weir__batch_walk walk; /* through view[view_at] when walking */
@@ -179,6 +180,7 @@ static struct weir__receiver *new_receiver(struct weir__hub *hub,
     r->member = (struct weir__epoch_member){.epoch = o->epoch, .name = r->name};
     r->hub = hub;
     r->credit = o->credit;
+    r->batches = o->batches;
     r->broken_first = 1;
     r->wake = o->wake;
     r->user = o->user;
@@ -204,7 +206,7 @@ int weir__receiver_attach(struct weir__receiver **out, struct weir__hub *hub,
         rc = weir__log_reader_open(&r->reader, hub->log, o->partition, r->sequence, o->memory_bytes,
                                    err);
     if (rc == 0) rc = take_place(r, group, o->partition, err);
-    if (rc == 0 && o->batches) weir__log_reader_trust(r->reader);
+    if (rc == 0 && r->batches) weir__log_reader_uncheck(r->reader);
     if (rc != 0) {
         weir__receiver_close(r);
         return rc;
@@ -342,6 +344,7 @@ int weir__receiver_next(struct weir__receiver *r, struct weir__receiver_take *ta
 {
     int rc;
 
+    assert(!r->batches); /* their bodies are not checked */
     take->count = 0;
     take->missed = 0;
     listen_again(r);

@@ -25,7 +25,7 @@ struct weir__receiver_options {
     const char *name;    /* copied; NULL: none */
     uint64_t credit;     /* events that may be given before more is granted */
     size_t memory_bytes; /* of its reader; 0: the log's default */
-    bool batches;        /* it is used with next_batch, else with next */
+    bool batches;        /* only next_batch is used, and never next */
 
     /* Called when there is news since next last looked: events, or being pushed out. Once until it
      * looks again, so call next until it gives nothing. From any thread and under locks: it only

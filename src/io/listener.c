@@ -376,7 +376,7 @@ int weir__listener_open(struct weir__listener **out, struct weir__loops *loops,
 int weir__listener_begin(struct weir__listener *l, struct weir_error *err)
 {
     if (weir__loop_post(l->home, &l->beginning) != 0)
-        return weir__fail(err, WEIR_ECLOSED, "listening: the loops have stopped");
+        return weir__fail(err, WEIR_ECLOSED, "the loops have stopped");
     return wait_for_answer(l, err);
 }
 

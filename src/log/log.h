@@ -236,7 +236,7 @@ int weir__log_reader_open(struct weir__log_reader **out, struct weir__log *, uin
 void weir__log_reader_close(struct weir__log_reader *);
 
 /* From now on bodies are given unchecked: whoever they are for compares them with body_crc. */
-void weir__log_reader_trust(struct weir__log_reader *);
+void weir__log_reader_uncheck(struct weir__log_reader *);
 
 /* Gives up to max batches in order, without waiting; *out_count is 0 at the end of what is durable.
  * The views live until the next call on this reader. When what the cursor stood at has expired it

@@ -22,7 +22,7 @@ struct weir__log_reader {
     uint32_t partition;
     uint64_t next;
     size_t bytes_max;
-    bool trusts; /* bodies are somebody else's to check */
+    bool unchecked; /* bodies are somebody else's to check */
 
     uint64_t segment; /* number of the segment the chunk is of; 0: no chunk */
     struct weir__index_chunk chunk;
@@ -73,9 +73,9 @@ void weir__log_reader_close(struct weir__log_reader *r)
     free(r);
 }
 
-void weir__log_reader_trust(struct weir__log_reader *r)
+void weir__log_reader_uncheck(struct weir__log_reader *r)
 {
-    r->trusts = true;
+    r->unchecked = true;
 }
 
 void weir__log_reader_rest(struct weir__log_reader *r)
@@ -448,7 +448,7 @@ static int read_file(struct weir__log_reader *r, struct plan *p, struct weir_err
     return 0;
 }
 
-/* Checks one batch against its checksums and its index entry. */
+/* Checks one batch against its checksums, or that of its head alone, and its index entry. */
 static bool check(const struct weir__log_reader *r, const struct plan *p,
                   const struct weir__index_entry *e, const uint8_t *at, struct weir__log_view *out)
 {
@@ -459,7 +459,7 @@ static bool check(const struct weir__log_reader *r, const struct plan *p,
         h.body_bytes != e->body_bytes || h.partition != r->partition)
         return false;
     at += WEIR__BATCH_HEADER_BYTES;
-    if (!r->trusts && weir__crc32c(0, at, h.body_bytes) != h.body_crc) return false;
+    if (!r->unchecked && weir__crc32c(0, at, h.body_bytes) != h.body_crc) return false;
     *out = (struct weir__log_view){
         .offset = h.position,
         .sequence = h.sequence,

@@ -232,8 +232,8 @@ static void move_by(struct weir__account *a, size_t bytes)
     atomic_store(&a->bytes, bytes);
 }
 
-/* What is there whether there is room or not, such as output, has the rest. */
-static size_t for_asking(const struct weir__budget *b)
+/* What must be there whether there is room or not, such as a first answer, has the rest. */
+static size_t for_growth(const struct weir__budget *b)
 {
     return b->limits.bytes - b->limits.bytes / 64;
 }
@@ -243,9 +243,9 @@ bool weir__account_grow(struct weir__account *a, size_t more)
     struct weir__budget *b = a->budget;
 
     if (more == 0) return true;
-    if (more > b->limits.bytes) return false;
+    if (more > for_growth(b)) return false;
     move_by(a, atomic_load(&a->bytes) + more);
-    if (atomic_load(&b->used) <= for_asking(b) && (!a->stranger || keep_share(b))) return true;
+    if (atomic_load(&b->used) <= for_growth(b) && (!a->stranger || keep_share(b))) return true;
     move_by(a, atomic_load(&a->bytes) - more);
     return false;
 }

@@ -164,8 +164,11 @@ static int begin_accepting(struct weir__server *s, struct weir_error *err)
     int rc = 0;
 
     weir__mistakes_prepare(s);
-    for (size_t i = 0; rc == 0 && i < sizeof all / sizeof all[0]; i++)
-        if (all[i]) rc = weir__listener_begin(all[i], err);
+    for (size_t i = 0; rc == 0 && i < sizeof all / sizeof all[0]; i++) {
+        if (!all[i]) continue;
+        rc = weir__listener_begin(all[i], err);
+        if (rc != 0) weir__wrap(err, rc, "listening on %s", weir__listener_address(all[i]));
+    }
     return rc;
 }
 

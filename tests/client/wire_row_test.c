@@ -117,7 +117,7 @@ static void the_pool_has_a_bound(void **state)
 /* Puts one item of this size, reads it, and lets go of it. Returns what it needed of the pool. */
 static size_t pass_one(struct weir__wire_row *r, size_t bytes)
 {
-    static uint8_t at[3 << 20];
+    static uint8_t at[WEIR__WIRE_POOL_BYTES];
     size_t before = pool.bytes, took;
     struct weir__wire_item item = {weir__bytes_of(at, bytes), .stored = true};
 
@@ -146,18 +146,24 @@ static void a_large_item_finds_the_chunk_of_the_last_one(void **state)
     weir__wire_row_fini(&r);
 }
 
-/* Neither a chunk that is too small nor one that is far too large is taken; it makes way instead. */
+/* Neither a chunk that is too small nor one that is far too large is taken. Both wait on, until
+ * there are too many. */
 static void what_does_not_suit_makes_way(void **state)
 {
     struct weir__wire_row r;
 
     (void)state;
     weir__wire_row_init(&r, &pool, ANY_BYTES);
-    pass_one(&r, 300000);
-    assert_int_equal(pass_one(&r, 5 * 65536), 5 * 65536);
-    assert_int_equal(pool.bytes, 6 * 65536);
-    assert_int_equal(pass_one(&r, 65536), 6 * 65536);
-    assert_int_equal(pool.bytes, 2 * 65536);
+    assert_int_equal(pass_one(&r, 300000), 0);
+    assert_int_equal(pass_one(&r, 5 * 65536), 0); /* needs six */
+    assert_int_equal(pass_one(&r, 65536), 0);     /* two */
+    assert_int_equal(pool.bytes, (5 + 6 + 2) * 65536);
+    assert_int_equal(pass_one(&r, 51 * 65536 - WEIR__WIRE_LENGTH_BYTES), 0);
+    assert_int_equal(pool.bytes, WEIR__WIRE_POOL_BYTES);
+    assert_int_equal(pass_one(&r, 19 * 65536), 0);
+    assert_int_equal(pool.bytes, (5 + 6 + 2 + 20) * 65536);
+    assert_int_equal(pass_one(&r, WEIR__WIRE_POOL_BYTES), 0); /* is not kept */
+    assert_int_equal(pool.bytes, (5 + 6 + 2 + 20) * 65536);
     weir__wire_row_fini(&r);
 }
 

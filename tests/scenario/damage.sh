@@ -21,6 +21,7 @@ start --json --data hurt $free
 expect 0 "$WEIR" tail h --until-end --data hurt
 said "partition 1: events $range are missing: they expired, or are damaged" err
 stop
+said "hub 'h', partition 1: events $range are passed over: " log
 
 # ---- the newest segment: publishing goes on behind it ----
 fill lost
