@@ -40,7 +40,7 @@ tell(struct inspection *in, struct weir__log_finding *f, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     f->text = text;
-    if (!f->file) f->file = in->path;
+    f->file = in->path;
     in->damaged += f->kind == WEIR__LOG_DAMAGE || f->kind == WEIR__LOG_COPY ||
                    f->kind == WEIR__LOG_PRODUCERS || f->kind == WEIR__LOG_HEADER ||
                    f->kind == WEIR__LOG_CONTROL;
@@ -85,7 +85,7 @@ static int see_batch(void *user, const struct weir__scan_batch *b, struct weir_e
 
     in->batches++;
     in->events += h->count;
-    if (expect->next_sequence != UNKNOWN && h->sequence > expect->next_sequence)
+    if (h->sequence > expect->next_sequence) /* no number is higher than UNKNOWN */
         tell_hole(in, h->partition, expect->next_sequence, h->sequence - 1);
     *expect = (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
     if (in->gaps) weir__gaps_batch(in->gaps, h);
