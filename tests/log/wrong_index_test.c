@@ -1,0 +1,152 @@
+/* wrong_index_test.c - a stored index that is whole and does not say what the batches say: an inspection
+ * tells of it, whichever field it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/thread.h"
+#include "log/batch.h"
+#include "log/index.h"
+#include "log/log.h"
+#include "log/segment.h"
+#include "support/simfs.h"
+
+#define DIR_NAME "log"
+#define SEGMENT_1 DIR_NAME "/00000001.seg"
+#define PARTITIONS 2u
+#define PER_SEGMENT 6u
+#define BATCHES (PER_SEGMENT + 1)
+#define BODY_BYTES 6000u
+#define STEP weir__batch_bytes(BODY_BYTES)
+#define SEGMENT_BYTES 65536u
+#define FRONT (2 * (uint64_t)WEIR__FS_BLOCK) /* a header and the heads */
+
+struct scene {
+    struct simfs *disk;
+    struct simclock clock;
+    struct weir__log_options o;
+    int64_t wrong; /* the partition whose index was told of; -1: none */
+};
+
+static void put(struct weir__log *log, uint32_t number)
+{
+    static uint8_t body[BODY_BYTES];
+    struct weir__log_batch b = {.partition = number % PARTITIONS,
+                                .count = 1 + number % 3,
+                                .body = {weir__bytes_of(body, BODY_BYTES)}};
+
+    memset(body, 'x', sizeof body);
+    assert_int_equal(weir__log_append_wait(log, &b, weir__deadline_ns(20000), NULL, NULL), 0);
+}
+
+static int set_up(void **state)
+{
+    struct scene *s = calloc(1, sizeof *s);
+    struct weir__log *log;
+
+    assert_non_null(s);
+    s->disk = simfs_new();
+    s->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
+    s->o = (struct weir__log_options){.fs = simfs_fs(s->disk),
+                                      .clock = simclock(&s->clock),
+                                      .dir = DIR_NAME,
+                                      .hub_id = 5,
+                                      .partitions = PARTITIONS,
+                                      .segment_bytes_max = SEGMENT_BYTES,
+                                      .retain_ms = -1,
+                                      .no_threads = true};
+    assert_int_equal(weir__log_create(&s->o, NULL), 0);
+    assert_int_equal(weir__log_open(&log, &s->o, NULL), 0);
+    for (uint32_t i = 0; i < BATCHES; i++) put(log, i);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    *state = s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct scene *s = *state;
+
+    simfs_free(s->disk);
+    free(s);
+    return 0;
+}
+
+static void note(const struct weir__log_finding *f, void *user)
+{
+    struct scene *s = user;
+
+    if (f->kind == WEIR__LOG_INDEX) s->wrong = f->partition;
+}
+
+/* Entries of the first segment as its batches are, but for what is added to the last of them,
+ * or to the sequence of its partition. */
+static struct weir__index *make_index(const struct weir__index_entry *more)
+{
+    struct weir__index *x = weir__index_new(PARTITIONS);
+    uint64_t next[2] = {0};
+
+    assert_non_null(x);
+    for (uint32_t i = 0; i < PER_SEGMENT; i++) {
+        struct weir__index_entry e = {WEIR__LOG_ORIGIN + FRONT + i * STEP,
+                                      next[i % 2] + i % 2 * more->sequence, 1700000000000,
+                                      1 + i % 3, BODY_BYTES};
+
+        next[i % 2] += e.count;
+        if (i == PER_SEGMENT - 1)
+            e = (struct weir__index_entry){e.position + more->position, e.sequence,
+                                           e.time_ms + more->time_ms, e.count + more->count,
+                                           e.body_bytes + more->body_bytes};
+        if (e.count) assert_true(weir__index_add(x, i % 2, &e));
+    }
+    return x;
+}
+
+static void store_index(struct scene *s, const struct weir__index_entry *more)
+{
+    struct weir__index *x = make_index(more);
+    struct weir__index_stamp stamp = {1, WEIR__LOG_ORIGIN + FRONT + PER_SEGMENT * STEP, 0};
+    struct weir__segment_header h;
+    struct weir__file *f;
+    int bad;
+
+    assert_int_equal(s->o.fs->ops->open(s->o.fs, SEGMENT_1, 0, &f, NULL), 0);
+    assert_int_equal(weir__segment_read_header(f, s->o.hub_id, &h, &bad, NULL), 0);
+    stamp.seed = weir__batch_stamp(s->o.hub_id, h.secret).seed;
+    assert_int_equal(weir__index_store(x, f, &stamp, SEGMENT_BYTES - FRONT, NULL), 0);
+    weir__file_close(f);
+    weir__index_free(x);
+}
+
+static void a_wrong_index_is_told(void **state)
+{
+    static const struct weir__index_entry more[] = {{0},
+                                                    {.position = WEIR__BATCH_ALIGN},
+                                                    {.sequence = 1},
+                                                    {.time_ms = 1},
+                                                    {.count = 1},
+                                                    {.body_bytes = 1},
+                                                    {.count = UINT32_MAX - 2}}; /* it is left out */
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        uint64_t damaged = 9;
+
+        s->wrong = -1;
+        store_index(s, &more[i]);
+        assert_int_equal(weir__log_inspect(&s->o, note, s, &damaged, NULL), 0);
+        assert_int_equal(s->wrong, i == 0 ? -1 : (int)(PER_SEGMENT - 1) % (int)PARTITIONS);
+        assert_int_equal(damaged, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_wrong_index_is_told, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("wrong_index", tests, NULL, NULL);
+}
