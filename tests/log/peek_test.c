@@ -4,11 +4,13 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "log/log.h"
+#include "support/allocs.h"
 #include "support/simfs.h"
 
 #define DIR_NAME "log"
@@ -52,6 +54,16 @@ static struct simfs *used_disk(uint32_t partitions, bool with_event)
     return disk;
 }
 
+/* The simulated disk's own memory never runs out. */
+static void spare_disk(struct simfs *disk, enum simfs_call kind, bool entering, void *user)
+{
+    (void)disk, (void)kind, (void)user;
+    if (entering)
+        allocs_pause();
+    else
+        allocs_resume();
+}
+
 /* The power fails at every call of a creation, and the disk keeps any part of it. */
 static void a_cut_creation_is_unused(void **state)
 {
@@ -92,6 +104,7 @@ static void what_it_holds_is_told(void **state)
             out = peek(disk);
             assert_int_equal(out.hub_id, 77);
             assert_int_equal(out.partitions, partitions[i]);
+            assert_int_equal(out.version, WEIR__LOG_FORMAT);
             assert_true(out.used); /* it was opened: there may have been events */
             simfs_free(disk);
         }
@@ -137,6 +150,7 @@ static void faults_prove_nothing(void **state)
 static void strange_files_count_as_used(void **state)
 {
     struct simfs *disk = simfs_new();
+    struct weir_error err = {0};
 
     (void)state;
     simfs_put(disk, DIR_NAME "/00000001.seg", "", 0);
@@ -148,17 +162,88 @@ static void strange_files_count_as_used(void **state)
     simfs_put(disk, CONTROL, "", 0);
     simfs_put(disk, DIR_NAME "/notes", "", 0);
     assert_true(peek(disk).used);
-    assert_int_equal(weir__log_peek(simfs_fs(disk), "none", &(struct weir__log_peek){0}, NULL),
+    assert_int_equal(weir__log_peek(simfs_fs(disk), "none", &(struct weir__log_peek){0}, &err),
                      WEIR_ENOTFOUND);
+    assert_memory_equal(err.text, "looking at log none: ", 21);
+    simfs_free(disk);
+}
+
+/* One byte is enough, but for the places of a segment's two headers, and behind the first copy's place
+ * in a control file that has nothing there. */
+static void one_byte_makes_it_used(void **state)
+{
+    enum { BLOCK = WEIR__FS_BLOCK };
+    static const struct {
+        const char *name;
+        size_t size, byte;
+        bool used;
+    } cases[] = {
+        {"00000001.seg", 4 * BLOCK, 0, false},
+        {"00000001.seg", 4 * BLOCK, BLOCK - 1, false},
+        {"00000001.seg", 4 * BLOCK, BLOCK, true},
+        {"00000001.seg", 4 * BLOCK, 2 * BLOCK, true},
+        {"00000001.seg", 4 * BLOCK, 3 * BLOCK - 1, true},
+        {"00000001.seg", 4 * BLOCK, 3 * BLOCK, false},
+        {"00000001.seg", 2 * BLOCK, BLOCK, false},
+        {"00000001.seg", 2 * BLOCK + 1, BLOCK, true},
+        {"00000001.segs", 1, 0, true},
+        {"control", 2 * BLOCK, 0, true},
+        {"control", 2 * BLOCK, BLOCK - 1, true},
+        {"control", 2 * BLOCK, BLOCK, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct simfs *disk = simfs_new();
+        uint8_t bytes[4 * BLOCK] = {0};
+        char path[64];
+
+        snprintf(path, sizeof path, DIR_NAME "/%s", cases[i].name);
+        bytes[cases[i].byte] = 1;
+        simfs_put(disk, path, bytes, cases[i].size);
+        if (peek(disk).used != cases[i].used) fail_msg("case %zu", i);
+        simfs_free(disk);
+    }
+}
+
+/* Want of memory is no answer. */
+static void memory_is_wanted(void **state)
+{
+    struct simfs *disk = used_disk(4, false);
+    struct weir__log_peek out;
+    struct weir_error err = {0};
+    uint64_t at = 0, failed = 0;
+    int rc;
+
+    (void)state;
+    simfs_hook(disk, spare_disk, NULL);
+    do {
+        allocs_fail(++at);
+        rc = weir__log_peek(simfs_fs(disk), DIR_NAME, &out, &err);
+        failed += rc != 0;
+        allocs_pause();
+        if (allocs_failed()) {
+            assert_int_equal(rc, WEIR_ENOMEM);
+            assert_string_equal(err.text, "looking at log " DIR_NAME ": out of memory");
+        }
+        allocs_resume();
+    } while (allocs_failed());
+    allocs_fail(0);
+    assert_int_equal(rc, 0);
+    assert_true(failed >= 2 && out.used);
     simfs_free(disk);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cut_creation_is_unused),    cmocka_unit_test(what_it_holds_is_told),
-        cmocka_unit_test(events_are_never_overlooked), cmocka_unit_test(faults_prove_nothing),
+        cmocka_unit_test(a_cut_creation_is_unused),
+        cmocka_unit_test(what_it_holds_is_told),
+        cmocka_unit_test(events_are_never_overlooked),
+        cmocka_unit_test(faults_prove_nothing),
         cmocka_unit_test(strange_files_count_as_used),
+        cmocka_unit_test(one_byte_makes_it_used),
+        cmocka_unit_test(memory_is_wanted),
     };
 
     return cmocka_run_group_tests_name("peek", tests, NULL, NULL);
