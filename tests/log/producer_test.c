@@ -308,12 +308,151 @@ static void chosen_ids_do_not_meet(void **state)
     weir__producers_fini(&all);
 }
 
+/* What was last published decides; the answers as they are told. */
+static void marks_are_judged(void **state)
+{
+    const struct weir__producer known = {.id = 7, .epoch = 3, .next = 10, .count = 4};
+    const struct weir__producer wraps = {.id = 7, .epoch = 3, .next = 2, .count = 4};
+    const struct weir__producer begun = {.id = 7, .epoch = 3, .next = 10};
+    static const char newer[] = "producer 7: a newer epoch took over. Received:2 Current:3";
+    const struct {
+        const struct weir__producer *known;
+        uint16_t epoch;
+        uint32_t sequence, count;
+        int rc;
+        bool duplicate;
+        const char *text;
+    } cases[] = {
+        {NULL, 0, 99, 1, 0, false, NULL},
+        {&begun, 2, 99, 1, 0, false, NULL},
+        {&known, 2, 10, 1, WEIR_EFENCED, false, newer},
+        {&known, 4, 99, 1, 0, false, NULL},
+        {&known, 3, 10, 4, 0, false, NULL},
+        {&known, 3, 6, 4, 0, true, NULL},
+        {&known, 3, 6, 3, WEIR_ESEQUENCE, false,
+         "producer 7: old sequence: sequence number 6, expected 10"},
+        {&known, 3, 9, 4, WEIR_ESEQUENCE, false,
+         "producer 7: old sequence: sequence number 9, expected 10"},
+        {&known, 3, 11, 4, WEIR_ESEQUENCE, false,
+         "producer 7: gap before sequence number 11, expected 10"},
+        {&wraps, 3, UINT32_MAX - 1, 4, 0, true, NULL},
+        {&wraps, 3, UINT32_MAX, 4, WEIR_ESEQUENCE, false,
+         "producer 7: old sequence: sequence number 4294967295, expected 2"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir__log_producer mark = {7, cases[i].epoch, cases[i].sequence};
+        bool duplicate = !cases[i].duplicate;
+        struct weir_error err = {0};
+
+        assert_int_equal(weir__producer_check(cases[i].known, &mark, cases[i].count, &duplicate,
+                                              &err),
+                         cases[i].rc);
+        assert_int_equal(duplicate, cases[i].duplicate);
+        if (cases[i].text) assert_string_equal(err.text, cases[i].text);
+    }
+}
+
+/* As drawn in producer.c; how long ago is kept up to a limit, and never before the beginning. */
+static void stored_form_is_the_drawing(void **state)
+{
+    const struct weir__producer p = {.id = 0x0807060504030201,
+                                     .sequence = 0x100f0e0d0c0b0a09,
+                                     .offset = 0x1817161514131211,
+                                     .time_ms = 0x201f1e1d1c1b1a19,
+                                     .partition = 0x2221,
+                                     .next = 0x28272625,
+                                     .count = 0x2c2b2a29,
+                                     .epoch = 0x2e2d,
+                                     .used = 70000};
+    static const uint32_t ages[][3] = {/* minutes, what is stored, what is read at minute 100 */
+                                       {69999, 0, 100},
+                                       {70000, 0, 100},
+                                       {70001, 1, 99},
+                                       {70099, 99, 1},
+                                       {70100, 100, 0},
+                                       {70101, 101, 0},
+                                       {70000 + 65534, 65534, 0},
+                                       {70000 + 65535, 65535, 0},
+                                       {70000 + 65536, 65535, 0}};
+    struct weir__producer back;
+    uint8_t bytes[48];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ages / sizeof ages[0]; i++) {
+        weir__producer_encode(&p, ages[i][0], bytes);
+        for (uint8_t k = 0; k < 46; k++) assert_int_equal(bytes[k], k == 34 || k == 35 ? 0 : k + 1);
+        assert_int_equal(weir__load16(bytes + 46), ages[i][1]);
+        weir__producer_decode(bytes, 100, &back);
+        assert_int_equal(back.used, ages[i][2]);
+        back.used = p.used;
+        assert_memory_equal(&back, &p, sizeof p);
+    }
+}
+
+static struct weir__producer *known_of(struct weir__producers *all, uint64_t id)
+{
+    return weir__producers_find(all, 2, id);
+}
+
+/* From batches, as an opening meets them; and what a cut takes away goes. */
+static void batches_are_learned_and_cut(void **state)
+{
+    struct weir__batch_header h = {.position = 500,
+                                   .sequence = 40,
+                                   .time_ms = 5 * MINUTE_MS,
+                                   .count = 3,
+                                   .partition = 2,
+                                   .producer = {1, 6, 70}};
+    struct weir__producers all;
+    const struct weir__producer *p;
+
+    (void)state;
+    weir__producers_init(&all, WEIR__PRODUCERS_MAX, 42);
+    assert_true(weir__producers_learn_batch(&all, &h, 0));
+    p = known_of(&all, 1);
+    assert_non_null(p);
+    assert_int_equal(p->epoch, 6);
+    assert_int_equal(p->next, 73);
+    assert_int_equal(p->count, 3);
+    assert_int_equal(p->sequence, 40);
+    assert_int_equal(p->offset, 500);
+    assert_int_equal(p->time_ms, 5 * MINUTE_MS);
+    assert_int_equal(p->used, weir__producer_minutes(5 * MINUTE_MS));
+    h.position = 600;
+    h.producer.id = 2;
+    assert_true(weir__producers_learn_batch(&all, &h, 9 * MINUTE_MS));
+    assert_int_equal(known_of(&all, 2)->used, weir__producer_minutes(9 * MINUTE_MS));
+    h.producer.id = 0;
+    assert_true(weir__producers_learn_batch(&all, &h, 0));
+    assert_int_equal(all.count, 2);
+    weir__producers_cut(&all, 601); /* nothing lies there */
+    assert_int_equal(all.count, 2);
+    weir__producers_cut(&all, 600);
+    assert_null(known_of(&all, 2));
+    weir__producers_cut(&all, 501);
+    assert_non_null(known_of(&all, 1));
+    h.position = 550;
+    h.producer.id = 3;
+    assert_true(weir__producers_learn_batch(&all, &h, 0)); /* below where the last cut was */
+    weir__producers_cut(&all, 500);
+    assert_int_equal(all.count, 0);
+    weir__producers_fini(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(table_is_as_the_model),    cmocka_unit_test(every_count_finds_each),
-        cmocka_unit_test(a_million_and_one),        cmocka_unit_test(silent_for_seven_days),
-        cmocka_unit_test(the_dirty_are_the_newest), cmocka_unit_test(chosen_ids_do_not_meet),
+        cmocka_unit_test(table_is_as_the_model),
+        cmocka_unit_test(every_count_finds_each),
+        cmocka_unit_test(a_million_and_one),
+        cmocka_unit_test(silent_for_seven_days),
+        cmocka_unit_test(the_dirty_are_the_newest),
+        cmocka_unit_test(chosen_ids_do_not_meet),
+        cmocka_unit_test(marks_are_judged),
+        cmocka_unit_test(stored_form_is_the_drawing),
+        cmocka_unit_test(batches_are_learned_and_cut),
     };
 
     return cmocka_run_group_tests_name("producer", tests, NULL, NULL);
