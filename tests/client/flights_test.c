@@ -81,12 +81,16 @@ static void landed(void *user, int rc, const struct weir_receipt *at, const stru
         .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER                     \
     }
 
-static void send_some(struct weir_producer *p, struct gate *g)
+static void send_one(struct weir_producer *p, weir_done_fn done, void *user)
 {
     struct weir_event e = {.body = weir_text("x")};
 
-    for (int i = 0; i < BATCHES; i++)
-        assert_ok(weir_producer_send_async(p, &e, 1, PATIENCE_MS, landed, g, &err));
+    assert_ok(weir_producer_send_async(p, &e, 1, PATIENCE_MS, done, user, &err));
+}
+
+static void send_some(struct weir_producer *p, struct gate *g)
+{
+    for (int i = 0; i < BATCHES; i++) send_one(p, landed, g);
     wait_until_reached(g);
 }
 
@@ -162,6 +166,122 @@ static void a_producer_that_closes_takes_nothing_more(void **state)
     if (c.rc != 0) assert_string_equal(c.err.text, text);
 }
 
+/* ---- a close that has no time, while another producer's completion holds up ours ---- */
+
+static struct weir_producer *hold_up(struct gate *g)
+{
+    struct weir_producer *p = open_producer(w);
+
+    send_one(p, landed, g);
+    wait_until_reached(g);
+    return p;
+}
+
+static void assert_given_up(struct weir_producer *p)
+{
+    assert_int_equal(weir_producer_close(p, 0, &err), WEIR_EUNKNOWN);
+    assert_string_equal(err.text, "closing: the outcome of 5 batches is unknown");
+}
+
+/* All are in the log, also those whose outcome nobody waited for; and none is told twice. */
+static void assert_told_once(const struct gate *g, struct weir_producer *holder, uint64_t events)
+{
+    send_text(holder, "behind them"); /* they have landed when this one has */
+    assert_int_equal(g->unknown, BATCHES);
+    assert_int_equal(g->stored + (unsigned)g->wrong, 0);
+    assert_int_equal(events_in(w, 0), events + 1);
+    close_producer(holder);
+}
+
+static void what_was_given_up_lands_later(void **state)
+{
+    struct gate hold = GATE, g = GATE;
+    struct weir_producer *holder = hold_up(&hold), *p = open_producer(w);
+
+    (void)state;
+    g.open = true;
+    for (int i = 0; i < BATCHES; i++) send_one(p, landed, &g);
+    assert_given_up(p);
+    open_gate(&hold);
+    assert_told_once(&g, holder, BATCHES + 1);
+}
+
+struct late {
+    struct gate hold, follow, told;
+};
+
+/* The first one that is told lets all of them land before it returns. */
+static void let_land(void *user, int rc, const struct weir_receipt *at,
+                     const struct weir_error *why)
+{
+    struct late *l = user;
+
+    landed(&l->told, rc, at, why);
+    open_gate(&l->hold);
+    wait_until_reached(&l->follow);
+}
+
+static void what_was_given_up_lands_meanwhile(void **state)
+{
+    struct late l = {GATE, GATE, GATE};
+    struct weir_producer *holder = hold_up(&l.hold), *p = open_producer(w);
+
+    (void)state;
+    l.told.open = l.follow.open = true;
+    for (int i = 0; i < BATCHES; i++) send_one(p, let_land, &l);
+    send_one(holder, landed, &l.follow);
+    assert_given_up(p);
+    assert_told_once(&l.told, holder, BATCHES + 2);
+}
+
+/* A producer that holds up the others and whose next batches are refused: another has its place. */
+static struct weir_producer *hold_up_fenced(struct gate *g)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_producer_identity identity;
+    struct weir_producer *p, *young;
+
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    send_one(p, landed, g);
+    wait_until_reached(g);
+    weir_producer_identity(p, &identity);
+    o.id = identity.id;
+    o.epoch = 1;
+    assert_ok(weir_producer_open(&young, w, "h", &o, &err));
+    send_one(young, landed, g);
+    assert_int_equal(weir_producer_close(young, 0, &err), WEIR_EUNKNOWN);
+    return p;
+}
+
+/* The one whose completion runs is waited for, and is none whose outcome is unknown. */
+static void close_in_time(void)
+{
+    struct weir_event e = {.body = weir_text("late")};
+    struct gate g = GATE;
+    struct closer c = {.producer = hold_up_fenced(&g)};
+    pthread_t thread;
+    int rc;
+
+    assert_int_equal(pthread_create(&thread, NULL, close_at_once, &c), 0);
+    for (int closing = 0; closing < 100; closing += rc == WEIR_ECLOSED) {
+        rc = weir_producer_send_async(c.producer, &e, 1, 0, landed, &g, &err);
+        assert_true(rc == WEIR_EFENCED || rc == WEIR_ECLOSED);
+        sched_yield(); /* so that it waits for the completion by then */
+    }
+    open_gate(&g);
+    pthread_join(thread, NULL);
+    assert_int_equal(c.rc, 0);
+    assert_int_equal(g.stored, 1);
+    assert_int_equal(g.unknown, 1); /* the young one's */
+    assert_int_equal(g.wrong, 0);
+}
+
+static void a_close_without_time_may_be_in_time(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) close_in_time();
+}
+
 /* ---- many events ---- */
 
 #define MANY 5000u
@@ -221,6 +341,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_flush_has_an_end, start, stop),
         cmocka_unit_test_setup_teardown(a_producer_that_closes_takes_nothing_more, start, stop),
+        cmocka_unit_test_setup_teardown(what_was_given_up_lands_later, start, stop),
+        cmocka_unit_test_setup_teardown(what_was_given_up_lands_meanwhile, start, stop),
+        cmocka_unit_test_setup_teardown(a_close_without_time_may_be_in_time, start, stop),
         cmocka_unit_test_setup_teardown(a_receive_gives_so_many_at_most, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
