@@ -37,6 +37,11 @@ struct blunt_manners {
     unsigned drop_desk;  /* so many times a link of $management is detached instead of a reply: */
     bool drop_reply;     /* the one that brings replies, else the one that takes requests */
     bool narrow;         /* $cbs has one handle, too */
+
+    /* A test's own: every frame as it comes, and how $management answers, from the application
+     * properties on, with replies before it that nobody waits for. */
+    void (*heard)(struct weir__bytes frame);
+    void (*tell)(struct weir__amqp_writer *);
 };
 
 struct blunt_link {
@@ -145,8 +150,24 @@ static inline void blunt_put(struct weir__amqp_writer *w, const char *name,
 }
 
 /* A good answer to every question: to put-token, and what a hub of one partition is. */
-static inline struct weir__bytes blunt_answer(struct weir__amqp_value id, uint8_t *space,
-                                              size_t room)
+static inline void blunt_tell(struct weir__amqp_writer *w)
+{
+    size_t mark;
+
+    weir__amqp_put_descriptor(w, 0x74);
+    mark = weir__amqp_put_open(w);
+    blunt_put(w, "status-code", weir__amqp_signed(WEIR__AMQP_INT, 200));
+    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, 2);
+    weir__amqp_put_descriptor(w, 0x77);
+    mark = weir__amqp_put_open(w);
+    blunt_put(w, "name", weir__amqp_bytes(WEIR__AMQP_STRING, "h", 1));
+    blunt_put(w, "partition_count", weir__amqp_signed(WEIR__AMQP_INT, 1));
+    weir__amqp_put_close(w, mark, WEIR__AMQP_MAP, 4);
+}
+
+static inline struct weir__bytes blunt_answer(struct weir__amqp_value id,
+                                              void (*tell)(struct weir__amqp_writer *),
+                                              uint8_t *space, size_t room)
 {
     struct weir__amqp_value null = {0};
     struct weir__amqp_writer w;
@@ -159,15 +180,7 @@ static inline struct weir__bytes blunt_answer(struct weir__amqp_value id, uint8_
     for (int i = 0; i < 5; i++) weir__amqp_put(&w, null);
     weir__amqp_put(&w, id);
     weir__amqp_put_close(&w, mark, WEIR__AMQP_LIST, 6);
-    weir__amqp_put_descriptor(&w, 0x74);
-    mark = weir__amqp_put_open(&w);
-    blunt_put(&w, "status-code", weir__amqp_signed(WEIR__AMQP_INT, 200));
-    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 2);
-    weir__amqp_put_descriptor(&w, 0x77);
-    mark = weir__amqp_put_open(&w);
-    blunt_put(&w, "name", weir__amqp_bytes(WEIR__AMQP_STRING, "h", 1));
-    blunt_put(&w, "partition_count", weir__amqp_signed(WEIR__AMQP_INT, 1));
-    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 4);
+    tell(&w);
     if (weir__amqp_writer_finish(&w, &out, NULL) != 0) abort();
     return out;
 }
@@ -183,26 +196,48 @@ static inline uint32_t blunt_find(const struct blunt_session *s, const char *nam
     return i;
 }
 
-static inline void blunt_reply(struct blunt *b, uint16_t channel, struct weir__bytes request,
-                               const char *to)
+static inline void blunt_send(struct blunt *b, uint16_t channel, const char *to,
+                              struct weir__bytes message)
 {
     struct blunt_session *s = &b->sessions[channel];
-    struct weir__amqp_message m;
-    struct weir__amqp_properties p;
     struct weir__amqp_composite c;
-    uint8_t space[512];
 
-    if (weir__amqp_message_scan(&m, request, WEIR__AMQP_DEEP, NULL) != 0 ||
-        weir__amqp_message_properties(&m, &p, NULL) != 0)
-        abort();
     weir__amqp_composite_init(&c, WEIR__AMQP_TRANSFER);
     c.transfer.handle = blunt_uint(blunt_find(s, to));
     c.transfer.delivery_id = blunt_uint(s->said);
     c.transfer.delivery_tag = weir__amqp_bytes(WEIR__AMQP_BINARY, "t", 1);
     c.transfer.settled = weir__amqp_unsigned(WEIR__AMQP_BOOL, 1);
     s->said++;
-    blunt_say(b, WEIR__AMQP_FRAME_AMQP, channel, &c,
-              blunt_answer(p.message_id, space, sizeof space));
+    blunt_say(b, WEIR__AMQP_FRAME_AMQP, channel, &c, message);
+}
+
+/* Replies that nobody waits for: to a question that was never asked, and to one of another kind. */
+static inline void blunt_stray(struct blunt *b, uint16_t channel, uint64_t asked, const char *to)
+{
+    const struct weir__amqp_value ids[] = {
+        weir__amqp_unsigned(WEIR__AMQP_ULONG, asked + 1),
+        weir__amqp_bytes(WEIR__AMQP_STRING, "t", 1),
+    };
+    uint8_t space[512];
+
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++)
+        blunt_send(b, channel, to, blunt_answer(ids[i], blunt_tell, space, sizeof space));
+}
+
+static inline void blunt_reply(struct blunt *b, uint16_t channel, struct weir__bytes request,
+                               const char *to)
+{
+    void (*tell)(struct weir__amqp_writer *) = to[1] == 'm' ? b->manners.tell : NULL;
+    struct weir__amqp_message m;
+    struct weir__amqp_properties p;
+    uint8_t space[1024];
+
+    if (weir__amqp_message_scan(&m, request, WEIR__AMQP_DEEP, NULL) != 0 ||
+        weir__amqp_message_properties(&m, &p, NULL) != 0)
+        abort();
+    if (tell) blunt_stray(b, channel, p.message_id.u, to);
+    blunt_send(b, channel, to,
+               blunt_answer(p.message_id, tell ? tell : blunt_tell, space, sizeof space));
 }
 
 static inline void blunt_on_request(struct blunt *b, uint16_t channel, const char *name,
@@ -419,6 +454,7 @@ static inline size_t blunt_take(struct blunt *b, size_t at)
     }
     if (weir__amqp_frame_read(rest, BLUNT_FRAME_BYTES, &f, &why) != WEIR__AMQP_FRAME_WHOLE)
         return 0;
+    if (b->manners.heard) b->manners.heard(weir__bytes_of(rest.at, f.size));
     blunt_on_frame(b, &f);
     return f.size;
 }
