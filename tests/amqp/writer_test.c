@@ -100,6 +100,7 @@ static void no_room_at_any_length(void **state)
         put_sample(&w);
         if (room < whole.len) {
             assert_int_equal(weir__amqp_writer_finish(&w, &out, &err), WEIR_ETOOBIG);
+            assert_string_equal(err.text, "encoding: there is no room");
         } else {
             assert_int_equal(weir__amqp_writer_finish(&w, &out, &err), 0);
             assert_bytes(out, whole);
@@ -134,6 +135,7 @@ static void a_buf_keeps_what_it_had(void **state)
 static void a_buf_keeps_its_maximum(void **state)
 {
     struct weir__amqp_writer w;
+    struct weir_error err;
     struct weir__buf buf;
 
     (void)state;
@@ -144,28 +146,43 @@ static void a_buf_keeps_its_maximum(void **state)
     assert_int_equal(buf.len, 8);
     weir__amqp_writer_append(&w, &buf);
     weir__amqp_put(&w, (struct weir__amqp_value){0});
-    assert_int_equal(weir__amqp_writer_finish(&w, NULL, NULL), WEIR_ETOOBIG);
+    assert_int_equal(weir__amqp_writer_finish(&w, NULL, &err), WEIR_ETOOBIG);
+    assert_string_equal(err.text, "encoding: the buffer is at its maximum or there is no memory");
     assert_int_equal(buf.len, 8);
     weir__buf_fini(&buf);
 }
+
+#define TOO_LARGE "encoding: a number is too large for its type"
+#define WRONG_LENGTH "encoding: a uuid or decimal of the wrong length"
 
 static void numbers_must_fit_their_type(void **state)
 {
     const struct {
         struct weir__amqp_value v;
-        int rc;
+        const char *why; /* NULL: it does */
     } rows[] = {
-        {weir__amqp_unsigned(WEIR__AMQP_UBYTE, 255), 0},
-        {weir__amqp_unsigned(WEIR__AMQP_UBYTE, 256), WEIR_EINVAL},
-        {weir__amqp_unsigned(WEIR__AMQP_USHORT, 65536), WEIR_EINVAL},
-        {weir__amqp_unsigned(WEIR__AMQP_UINT, 1ull << 32), WEIR_EINVAL},
-        {weir__amqp_signed(WEIR__AMQP_BYTE, -128), 0},
-        {weir__amqp_signed(WEIR__AMQP_BYTE, 128), WEIR_EINVAL},
-        {weir__amqp_signed(WEIR__AMQP_SHORT, -32769), WEIR_EINVAL},
-        {weir__amqp_signed(WEIR__AMQP_INT, INT32_MIN), 0},
-        {weir__amqp_signed(WEIR__AMQP_INT, (int64_t)INT32_MIN - 1), WEIR_EINVAL},
-        {weir__amqp_bytes(WEIR__AMQP_UUID, "0123456789abcde", 15), WEIR_EINVAL},
-        {weir__amqp_bytes(WEIR__AMQP_DECIMAL64, "0123", 4), WEIR_EINVAL},
+        {weir__amqp_unsigned(WEIR__AMQP_UBYTE, 255), NULL},
+        {weir__amqp_unsigned(WEIR__AMQP_UBYTE, 256), TOO_LARGE},
+        {weir__amqp_unsigned(WEIR__AMQP_USHORT, 65535), NULL},
+        {weir__amqp_unsigned(WEIR__AMQP_USHORT, 65536), TOO_LARGE},
+        {weir__amqp_unsigned(WEIR__AMQP_UINT, UINT32_MAX), NULL},
+        {weir__amqp_unsigned(WEIR__AMQP_UINT, 1ull << 32), TOO_LARGE},
+        {weir__amqp_unsigned(WEIR__AMQP_ULONG, UINT64_MAX), NULL},
+        {weir__amqp_signed(WEIR__AMQP_BYTE, -128), NULL},
+        {weir__amqp_signed(WEIR__AMQP_BYTE, -129), TOO_LARGE},
+        {weir__amqp_signed(WEIR__AMQP_BYTE, 127), NULL},
+        {weir__amqp_signed(WEIR__AMQP_BYTE, 128), TOO_LARGE},
+        {weir__amqp_signed(WEIR__AMQP_SHORT, -32768), NULL},
+        {weir__amqp_signed(WEIR__AMQP_SHORT, -32769), TOO_LARGE},
+        {weir__amqp_signed(WEIR__AMQP_SHORT, 32768), TOO_LARGE},
+        {weir__amqp_signed(WEIR__AMQP_INT, INT32_MIN), NULL},
+        {weir__amqp_signed(WEIR__AMQP_INT, (int64_t)INT32_MIN - 1), TOO_LARGE},
+        {weir__amqp_signed(WEIR__AMQP_INT, (int64_t)INT32_MAX + 1), TOO_LARGE},
+        {weir__amqp_signed(WEIR__AMQP_LONG, INT64_MIN), NULL},
+        {weir__amqp_signed(WEIR__AMQP_LONG, INT64_MAX), NULL},
+        {weir__amqp_bytes(WEIR__AMQP_UUID, "0123456789abcde", 15), WRONG_LENGTH},
+        {weir__amqp_bytes(WEIR__AMQP_UUID, "0123456789abcdef0", 17), WRONG_LENGTH},
+        {weir__amqp_bytes(WEIR__AMQP_DECIMAL64, "0123", 4), WRONG_LENGTH},
     };
 
     (void)state;
@@ -173,11 +190,36 @@ static void numbers_must_fit_their_type(void **state)
         struct weir__amqp_writer w;
         struct weir_error err;
         uint8_t room[32];
+        int rc = rows[i].why ? WEIR_EINVAL : 0;
 
         weir__amqp_writer_init(&w, room, sizeof room);
         weir__amqp_put(&w, rows[i].v);
-        weir__amqp_put(&w, (struct weir__amqp_value){0}); /* a failure sticks */
-        assert_int_equal(weir__amqp_writer_finish(&w, NULL, &err), rows[i].rc);
+        if (rc) weir__amqp_put(&w, weir__amqp_unsigned(WEIR__AMQP_UBYTE, 0)); /* a failure sticks */
+        assert_int_equal(weir__amqp_writer_finish(&w, NULL, &err), rc);
+        if (rc) assert_string_equal(err.text, rows[i].why);
+    }
+}
+
+/* The form of an array and that of its items, on both sides of where each grows. */
+static void arrays_take_their_smallest_form(void **state)
+{
+    static const struct {
+        size_t len;
+        uint8_t code, item;
+    } rows[] = {{252, 0xe0, 0xa3}, {253, 0xf0, 0xa3}, {255, 0xf0, 0xa3}, {256, 0xf0, 0xb3}};
+    static const uint8_t zeros[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__bytes name = weir__bytes_of(zeros, rows[i].len), out;
+        struct weir__amqp_writer w;
+        uint8_t room[300];
+
+        weir__amqp_writer_init(&w, room, sizeof room);
+        weir__amqp_put_array(&w, WEIR__AMQP_SYMBOL, &name, 1);
+        assert_int_equal(weir__amqp_writer_finish(&w, &out, NULL), 0);
+        assert_int_equal(out.at[0], rows[i].code);
+        assert_int_equal(out.at[rows[i].code == 0xe0 ? 3 : 9], rows[i].item);
     }
 }
 
@@ -190,6 +232,7 @@ static void array_items_share_a_form(void **state)
     struct weir__amqp_cursor c;
     struct weir__amqp_value v, item;
     struct weir__bytes out;
+    struct weir_error err;
     uint8_t room[400];
 
     (void)state;
@@ -208,7 +251,8 @@ static void array_items_share_a_form(void **state)
     }
     weir__amqp_writer_init(&w, room, sizeof room);
     weir__amqp_put_array(&w, WEIR__AMQP_ULONG, names, 2);
-    assert_int_equal(weir__amqp_writer_finish(&w, &out, NULL), WEIR_EINVAL);
+    assert_int_equal(weir__amqp_writer_finish(&w, &out, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "encoding: an array of this type is not written");
 }
 
 int main(void)
@@ -220,6 +264,7 @@ int main(void)
         cmocka_unit_test(a_buf_keeps_what_it_had),
         cmocka_unit_test(a_buf_keeps_its_maximum),
         cmocka_unit_test(numbers_must_fit_their_type),
+        cmocka_unit_test(arrays_take_their_smallest_form),
         cmocka_unit_test(array_items_share_a_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
