@@ -88,7 +88,6 @@ static void stop(struct weir__amqp_writer *w, int code, const char *why)
     if (w->code) return;
     w->code = code;
     w->why = why;
-    w->end = w->at;
 }
 
 /* The buf is told how far we are, so that what we wrote moves with it. */
