@@ -1,5 +1,6 @@
 /* Key sets: which are taken, which keys in them are used, and what is said about the others. */
 #include "hub/issuer_world.h"
+#include "support/allocs.h"
 
 static EVP_PKEY *rsa, *ec, *weak;
 static char rsa_jwk[4096], ec_jwk[4096], text[TEXT_BYTES];
@@ -34,7 +35,7 @@ static const char *set_of(const char *first, const char *second)
 
 static void refused(const char *set, const char *words)
 {
-    struct weir__jwks *keys = NULL;
+    struct weir__jwks *keys = (struct weir__jwks *)text;
 
     assert_int_equal(weir__jwks_parse(&keys, bytes_of(set), &err), WEIR_EINVAL);
     assert_null(keys);
@@ -112,6 +113,9 @@ static void other_keys_are_passed_over(void **state)
         "{\"kty\":\"RSA\",\"alg\":\"PS256\",\"n\":\"AQAB\",\"e\":\"AQAB\"}",
         "{\"kty\":\"RSA\",\"alg\":\"ES256\",\"n\":\"AQAB\",\"e\":\"AQAB\"}",
         "{\"kty\":\"RSA\",\"use\":\"\",\"n\":\"AQAB\",\"e\":\"AQAB\"}",
+        "{\"kty\":\"OKP\",\"crv\":\"P-256\",\"x\":\"AAAA\",\"y\":\"AAAA\"}",
+        "{\"kty\":\"EC\",\"crv\":\"P-256\",\"use\":\"enc\",\"x\":\"AAAA\",\"y\":\"AAAA\"}",
+        "{\"kty\":\"EC\",\"crv\":\"P-256\",\"alg\":\"RS256\",\"x\":\"AAAA\",\"y\":\"AAAA\"}",
     };
     struct weir__jwks *keys;
 
@@ -178,11 +182,84 @@ static void keys_that_are_none(void **state)
     put_jwk(jwk, ec, "r", "");
     refused(set_of(rsa_jwk, jwk), "another key has the same kid");
     refused(set_of("{\"kty\":\"RSA\"}", ""), "an RSA key has n and e");
-    refused(set_of("{\"kty\":1}", ""), "kty is not a string");
+    refused(set_of("{\"kty\":\"RSA\",\"n\":\"AQAB\"}", ""), "an RSA key has n and e");
+    refused(set_of("{\"kty\":\"RSA\",\"e\":\"AQAB\"}", ""), "an RSA key has n and e");
     refused(set_of("{\"kty\":\"RSA\",\"n\":\"AQ==\"}", ""), "n is not base64url");
     refused(set_of("{\"kty\":\"RSA\",\"n\":\"\"}", ""), "n is not base64url");
     refused(set_of("{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AQAB\",\"y\":\"AQAB\"}", ""),
             "x and y have 32 bytes");
+}
+
+static void members_are_strings(void **state)
+{
+    static const char *const names[] = {"kty", "crv", "use", "alg", "kid", "n", "e", "x", "y"};
+    char jwk[64], words[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(jwk, sizeof jwk, "{\"%s\":1}", names[i]);
+        snprintf(words, sizeof words, "line 1, column %zu: %s is not a string",
+                 14 + strlen(names[i]), names[i]);
+        refused(set_of(jwk, ""), words);
+    }
+}
+
+/* Both coordinates have their length; a number has its limit. */
+static void lengths_of_numbers(void **state)
+{
+    char jwk[4096], digits[2 * WEIR__JWK_NUMBER_BYTES], *at;
+    uint8_t number[WEIR__JWK_NUMBER_BYTES + 1] = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        put_jwk(jwk, ec, "e", "");
+        at = strstr(jwk, i ? "\"y\":\"" : "\"x\":\"") + 5;
+        memmove(at + 4, at + 43, strlen(at + 43) + 1);
+        refused(set_of(jwk, ""), "x and y have 32 bytes each on P-256");
+    }
+    put_base64url(digits, number, sizeof number);
+    snprintf(jwk, sizeof jwk, "{\"kty\":\"RSA\",\"n\":\"%s\"}", digits);
+    refused(set_of(jwk, ""), "n is not base64url of 1 to 1024 bytes");
+    put_base64url(digits, number, sizeof number - 1);
+    snprintf(jwk, sizeof jwk, "{\"kty\":\"RSA\",\"n\":\"%s\",\"e\":\"AQAB\"}", digits);
+    refused(set_of(jwk, ""), "n has 0 bits, fewer than 2048, which is not safe");
+    put_jwk(jwk, rsa, "r", "");
+    at = strstr(jwk, "\"e\":\"") + 5;
+    strcpy(at, "AQAAAAAAAAAB\"}"); /* nine bytes */
+    refused(set_of(jwk, ""), "e is no exponent of an RSA key");
+}
+
+/* Wherever the text ends, that is what is said. */
+static void cut_anywhere(void **state)
+{
+    char whole[TEXT_BYTES], place[64];
+
+    (void)state;
+    snprintf(whole, sizeof whole, "{\"a\":[{\"b\":1}],\"keys\":[{\"c\":[0],%s]}", ec_jwk + 1);
+    for (size_t len = strlen(whole) - 1; len > 0; len--) {
+        whole[len] = '\0';
+        refused(whole, ", but the text ends");
+        snprintf(place, sizeof place, "line 1, column %zu: ", len + 1);
+        refused(whole, place);
+    }
+}
+
+/* One allocation is for the set, one for its strings. */
+static void memory_runs_out(void **state)
+{
+    struct weir__jwks *keys;
+    int rc;
+
+    (void)state;
+    set_of(rsa_jwk, ec_jwk);
+    for (uint64_t at = 1; at <= 2; at++) {
+        allocs_fail(at);
+        rc = weir__jwks_parse(&keys, bytes_of(text), &err);
+        allocs_fail(0);
+        assert_int_equal(rc, WEIR_ENOMEM);
+        assert_null(keys);
+        assert_string_equal(err.text, "out of memory for keys");
+    }
 }
 
 /* The first characters of a member are others. */
@@ -234,6 +311,15 @@ static void there_are_limits(void **state)
     kid[257] = '\0';
     put_jwk(jwk, ec, kid, "");
     refused(set_of(jwk, ""), "kid is longer than 256 bytes");
+    kid[256] = '\0';
+    put_jwk(jwk, ec, kid, "");
+    set_of(jwk, "");
+    memset(many, ' ', WEIR__JWKS_BYTES_MAX);
+    memcpy(many, text, strlen(text));
+    many[WEIR__JWKS_BYTES_MAX] = '\0';
+    assert_int_equal(weir__jwks_parse(&keys, bytes_of(many), &err), 0);
+    assert_non_null(weir__jwks_find(keys, WEIR__JWS_ES256, kid));
+    weir__jwks_release(keys);
     memset(many, ' ', WEIR__JWKS_BYTES_MAX + 1);
     many[WEIR__JWKS_BYTES_MAX + 1] = '\0';
     refused(many, "it is longer than 262144 bytes");
@@ -250,6 +336,10 @@ int main(void)
         cmocka_unit_test(what_else_stands_there),
         cmocka_unit_test(what_is_no_key_set),
         cmocka_unit_test(keys_that_are_none),
+        cmocka_unit_test(members_are_strings),
+        cmocka_unit_test(lengths_of_numbers),
+        cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(numbers_that_are_no_key),
         cmocka_unit_test(there_are_limits),
     };

@@ -53,7 +53,8 @@ static int free_issuer(void **state)
 static int check_at(const char *text, int64_t now_s)
 {
     err.text[0] = '\0';
-    memset(&grant, 0, sizeof grant);
+    memset(&grant, 0x5a, sizeof grant);
+    grant.rights = 0;
     return weir__jwt_check(&issuer, keys, bytes_of(text), now_s, &grant, &err);
 }
 
@@ -87,6 +88,7 @@ static void a_good_token(void **state)
     assert_int_equal(grant.expires_s, 1700003600 + WEIR__JWT_LEEWAY_S);
     assert_string_equal(grant.path.text, "");
     assert_int_equal(grant.basis.ground, WEIR__GROUND_ISSUER);
+    assert_false(grant.basis.of_hub);
     assert_memory_equal(grant.basis.key, weir__jwks_find(keys, WEIR__JWS_RS256, "r")->digest,
                         WEIR__JWKS_DIGEST_BYTES);
     assert_int_equal(check_at(with_header(ec, ES256), NOW), 0);
@@ -190,6 +192,7 @@ static void expiry(void **state)
     refused(with("{" ISS "," AUD "," ROLES ",\"exp\":1e12}"), "MalformedToken: exp");
     refused(with("{" ISS "," AUD "," ROLES ",\"exp\":9999999999999999}"), "MalformedToken: exp");
     refused(with("{" ISS "," AUD "," ROLES ",\"exp\":null}"), "MalformedToken: exp");
+    refused(with("{" ISS "," AUD "," ROLES ",\"exp\":1700003600.5e3}"), "MalformedToken: exp");
     assert_int_equal(check_at(with("{" ISS "," AUD "," ROLES ",\"exp\":1700003600.75}"), NOW), 0);
     assert_int_equal(check_at(with("{" ISS "," AUD "," ROLES ",\"exp\":999999999999999}"), NOW), 0);
     assert_int_equal(grant.expires_s, NOW + WEIR__ACCESS_GRANT_MAX_S);
@@ -343,6 +346,8 @@ static void kids(void **state)
     memset(kid, 'k', sizeof kid);
     snprintf(header, sizeof header, "{\"alg\":\"RS256\",\"kid\":\"%.257s\"}", kid);
     refused(with_header(rsa, header), "MalformedToken: kid is too long.");
+    snprintf(header, sizeof header, "{\"alg\":\"RS256\",\"kid\":\"%.256s\"}", kid);
+    refused(with_header(rsa, header), "InvalidSignature: ");
 }
 
 /* ---- form ---- */
@@ -368,6 +373,13 @@ static void what_is_no_object(void **state)
     refused(with_header(rsa, "{\"alg\":\"RS256\",\"kid\":\"r\"}{}"), "MalformedToken: ");
     refused(with_header(rsa, "{\"alg\":\"RS256\",\"kid\":\"r\",\"crit\":[\"exp\"]}"),
             "MalformedToken: crit");
+    refused(with_header(rsa, "{\"alg\":\"RS256\",\"x\":[1}"),
+            "MalformedToken: The header of the token: line 1, column 22: ',' or ']' should be");
+    refused(with_header(rsa, "{\"alg\":\"RS256\""), "MalformedToken: The header of the token: ");
+    refused(with("{\"aud\":[1}"),
+            "MalformedToken: The payload of the token: line 1, column 10: ',' or ']' should be");
+    refused(with("{\"roles\":[[1}]}"),
+            "MalformedToken: The payload of the token: line 1, column 13: ',' or ']' should be");
     refused(with("null"), "MalformedToken: The payload of the token: ");
     refused(with(GOOD "}"), "MalformedToken: The payload of the token: ");
     refused(with("{" ISS "," AUD "," EXP "," ROLES), "MalformedToken: The payload of the token: ");
@@ -413,6 +425,36 @@ static void a_long_token(void **state)
     memset(payload + len, 'n', 12500);
     strcpy(payload + len + 12500, "\"}");
     refused(with(payload), "MalformedToken: The token is too long.");
+}
+
+/* A token of just so many characters: a part has spaces behind its object. */
+static const char *with_length(size_t want)
+{
+    static char payload[TEXT_BYTES];
+    char header[128];
+    size_t rest = 1;
+
+    for (int spaces = 0; rest % 4 == 1; spaces++) { /* no text has so many characters */
+        size_t len = (size_t)snprintf(header, sizeof header, RS256 "%*s", spaces, "");
+        rest = want - (4 * len + 2) / 3 - 1 - 1 - 342; /* of a signature of 256 bytes */
+    }
+    snprintf(payload, sizeof payload, "%-*s", (int)(rest * 3 / 4), GOOD);
+    put_token(token, rsa, header, payload);
+    assert_int_equal(strlen(token), want);
+    return token;
+}
+
+static void the_longest_token(void **state)
+{
+    char header[4096];
+
+    (void)state;
+    assert_int_equal(check_at(with_length(WEIR__JWT_BYTES_MAX), NOW), 0);
+    refused(with_length(WEIR__JWT_BYTES_MAX + 1), "MalformedToken: The token is too long.");
+    snprintf(header, sizeof header, "%-*s", (int)(WEIR__JWT_HEADER_MAX * 3 / 4), RS256);
+    assert_int_equal(check_at(with_header(rsa, header), NOW), 0);
+    strcat(header, " ");
+    refused(with_header(rsa, header), "MalformedToken: Its header is not base64url, or too long.");
 }
 
 static void parts(void **state)
@@ -489,6 +531,7 @@ int main(void)
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(members_are_counted),
         cmocka_unit_test(a_long_token),
+        cmocka_unit_test(the_longest_token),
         cmocka_unit_test(parts),
         cmocka_unit_test(cut_and_continued),
         cmocka_unit_test(left_over_bits),
