@@ -87,6 +87,17 @@ static void there_is_a_limit_of_groups(void **state)
     assert_int_equal(weir__wanted_add_group(hub, "G0", &err), 0);
     assert_int_equal(hub->group_count, WEIR__CATALOG_GROUPS_MAX);
     assert_int_equal(weir__wanted_add_group(hub, "one-more", &err), WEIR_ELIMIT);
+    assert_string_equal(err.text, "more than 1000 consumer groups");
+}
+
+static void there_is_a_limit_of_hubs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < WEIR__CATALOG_HUBS_MAX; i++)
+        assert_int_equal(weir__wanted_parse(&wanted, "h:1", &err), 0);
+    assert_int_equal(weir__wanted_parse(&wanted, "h:1", &err), WEIR_ELIMIT);
+    assert_string_equal(err.text, "--hub h:1: more than 1024 hubs");
+    assert_int_equal(wanted.count, WEIR__CATALOG_HUBS_MAX);
 }
 
 /* ---- making them ---- */
@@ -238,6 +249,17 @@ static void a_place_is_told_with_what_is_wrong(void **state)
         {HUBS("[{\"ConsumerGroups\":[{}]}]"), "line 1, column 67: 'Name' is missing"},
         {HUBS("[{\"ConsumerGroups\":[{\"Name\":1}]}]"),
          "line 1, column 75: the name of a consumer group should be here"},
+        {HUBS("[{\"Name\":\"a\"}]"), "line 1, column 48: 'PartitionCount' is missing"},
+        {HUBS("[{\"Name\":\"a/b\"}]"), "line 1, column 56: hub name: '/' at position 2 is not a "
+                                       "letter, a digit, '.', '-' or '_'"},
+        {HUBS("[{\"PartitionCount\":0}]"),
+         "line 1, column 66: a hub has 1 to 1024 partitions, not '0'"},
+        {HUBS("[{\"ConsumerGroups\":[{\"Name\":\"-\"}]}]"),
+         "line 1, column 75: consumer group name: "},
+        {HUBS("[{\"x\":[1}]"), "line 1, column 55: ',' or ']' should be here"},
+        {HUBS("{}"), "line 1, column 47: an array, [...], should be here"},
+        {"{\"UserConfig\":{\"NamespaceConfig\":[{\"Type\":\"EventHubs\"}]}}",
+         "line 1, column 43: a namespace of type 'EventHubs': only EventHub is served"},
         {HUBS("[]") " x", "line 1, column 54: something follows the end"},
     };
     char whole[512];
@@ -249,6 +271,15 @@ static void a_place_is_told_with_what_is_wrong(void **state)
         if (strncmp(err.text, whole, strlen(whole)) != 0)
             fail_msg("%s: %s instead of %s", bad[i].text, err.text, whole);
     }
+}
+
+/* Names that are not known are none that could stand twice. */
+static void what_is_not_known_is_passed_over_each_time(void **state)
+{
+    (void)state;
+    assert_int_equal(read_text(HUBS("null,\"x\":1,\"x\":[{\"Name\":2}]")), 0);
+    assert_int_equal(wanted.count, 0);
+    assert_int_equal(warnings.count, 2);
 }
 
 static void a_file_may_be_so_large_and_no_larger(void **state)
@@ -279,10 +310,12 @@ int main(void)
         CASE(a_hub_has_a_name_a_number_and_groups),
         CASE(what_is_no_hub_is_refused),
         CASE(there_is_a_limit_of_groups),
+        CASE(there_is_a_limit_of_hubs),
         CASE(what_is_missing_is_made),
         CASE(nothing_is_made_when_one_hub_is_too_small),
         CASE(the_emulators_file_is_read),
         CASE(a_place_is_told_with_what_is_wrong),
+        CASE(what_is_not_known_is_passed_over_each_time),
         CASE(a_file_may_be_so_large_and_no_larger),
     };
 

@@ -170,6 +170,24 @@ static void what_is_read_is_printed_the_same(void **state)
     }
 }
 
+/* What the hub gives is passed over whatever it is, and nothing stays of the line before. */
+static void a_line_stands_for_itself(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("{\"key\":\"k\",\"body\":\"\",\"properties\":{\"a\":1},"
+                           "\"system_properties\":{\"to\":\"t\",\"group_sequence\":1}}"),
+                     0);
+    assert_true(parsed.system.has_group_sequence);
+    assert_int_equal(parse("{\"partition\":{\"body\":[1]},\"sequence\":[{}],\"offset\":null,"
+                           "\"enqueued_time\":{},\"system_properties\":{},\"body\":\"b\"}"),
+                     0);
+    assert_null(parsed.event.partition_key.at);
+    assert_int_equal(parsed.event.property_count, 0);
+    assert_null(parsed.system.to.at);
+    assert_false(parsed.system.has_group_sequence);
+    assert_int_equal(parsed.event.body.len, 1);
+}
+
 static void lines_that_are_no_event_are_refused(void **state)
 {
     static const struct {
@@ -189,6 +207,16 @@ static void lines_that_are_no_event_are_refused(void **state)
         {"{\"body_base64\":\"A===\"}", "column 16: it is not base64"},
         {"{\"body_base64\":\"AA?=\"}", "column 16: it is not base64"},
         {"{\"body_base64\":\"=AAA\"}", "column 16: it is not base64"},
+        {"{\"body_base64\":\"AAA\\u0000\"}", "column 16: it is not base64"},
+        {"{\"body\\u0000\":\"\"}", "column 2: there is no such member"},
+        {"{\"properties\":7}", "column 15: an object must stand here"},
+        {"{\"properties\":{\"a\":1,\"b\":2,\"\\u0061\":3}}", "column 28: this name is there twice"},
+        {"{\"system_properties\":[]}", "column 22: an object must stand here"},
+        {"{\"system_properties\":{\"to\":\"\",\"to\":\"\"}}",
+         "column 31: this name is there twice"},
+        {"{\"offset\":[1}", "column 13: ',' or ']' should be here"},
+        {"{\"body\":\"\"", "column 11: ',' or '}' should be here, but the text ends"},
+        {"{\"body\":\"\"} x", "column 13: something follows the end"},
         {"{\"body\":\"\",\"body_type\":\"value\"}",
          "column 12: a body of another type than data cannot be published"},
         {"{\"system_properties\":{\"x\":1}}", "column 23: there is no such system property"},
@@ -198,7 +226,13 @@ static void lines_that_are_no_event_are_refused(void **state)
          "column 40: it must be a number of 32 bits"},
         {"{\"system_properties\":{\"group_sequence\":\"1\"}}",
          "column 40: it must be a number of 32 bits"},
+        {"{\"system_properties\":{\"group_sequence\":9223372036854775808}}",
+         "column 40: it must be a number of 32 bits"},
         {"{\"system_properties\":{\"creation_time\":null}}",
+         "column 39: it must be a time like 2026-01-31T08:30:00Z"},
+        {"{\"system_properties\":{\"creation_time\":\"now\"}}",
+         "column 39: it must be a time like 2026-01-31T08:30:00Z"},
+        {"{\"system_properties\":{\"creation_time\":\"2026-01-31\\u0000\"}}",
          "column 39: it must be a time like 2026-01-31T08:30:00Z"},
         {"{\"properties\":{\"a\":18446744073709551616}}", "column 20: the number is too large"},
         {"{\"properties\":{\"a\":-9223372036854775809}}", "column 20: the number is too large"},
@@ -248,6 +282,7 @@ int main(void)
         cmocka_unit_test(values_keep_their_kind),
         cmocka_unit_test(bodies_say_what_they_are),
         cmocka_unit_test(what_is_read_is_printed_the_same),
+        cmocka_unit_test(a_line_stands_for_itself),
         cmocka_unit_test(lines_that_are_no_event_are_refused),
         cmocka_unit_test(properties_are_64_at_most),
     };
