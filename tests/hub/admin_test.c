@@ -145,6 +145,69 @@ static void numbers_end(void **state)
     weir__hub_release(hub);
 }
 
+static bool has_folder(const char *folder)
+{
+    for (size_t i = 0; simfs_path(w.disk, i); i++)
+        if (strncmp(simfs_path(w.disk, i), folder, strlen(folder)) == 0) return true;
+    return false;
+}
+
+static bool has_id(uint64_t id)
+{
+    char folder[64];
+
+    snprintf(folder, sizeof folder, WORLD_DIR "/hub-%016llx/", (unsigned long long)id);
+    return has_folder(folder);
+}
+
+/* Whatever there is no room for: a hub that was not made leaves no folder, and its id to nobody. */
+static void a_hub_that_was_not_made_leaves_nothing(void **state)
+{
+    uint64_t id = 2, failures = 0;
+    char name[16];
+
+    (void)state;
+    for (uint64_t at = 1;; at++) {
+        struct simfs_fault fault = {.kinds = SIMFS_CHANGES, .at = at, .rc = WEIR_ENOSPACE};
+        int rc;
+
+        simfs_fail(w.disk, &fault);
+        rc = create("x", 1, NULL, 0);
+        simfs_fail(w.disk, NULL);
+        if (rc != WEIR_ENOSPACE) break; /* it is made, or unknown: the next open decides */
+        assert_false(has_id(id++));
+        snprintf(name, sizeof name, "y%llu", (unsigned long long)at);
+        assert_int_equal(create(name, 1, NULL, 0), 0);
+        failures += has_id(id++);
+    }
+    assert_true(failures > 3);
+    assert_int_equal(id, 2 + 2 * failures);
+}
+
+/* Its catalogue knows the hub, so that its files are gone is damage. */
+static void a_hub_without_files_is_damaged(void **state)
+{
+    struct weir__fs *fs = simfs_fs(w.disk);
+    struct weir__hub *hub;
+    uint32_t failed = 0;
+
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    for (size_t i = 0; simfs_path(w.disk, i);)
+        if (strncmp(simfs_path(w.disk, i), WORLD_DIR "/hub-", 9) == 0)
+            assert_int_equal(fs->ops->remove(fs, simfs_path(w.disk, i), &w.err), 0);
+        else
+            i++;
+    assert_int_equal(fs->ops->remove(fs, WORLD_DIR "/hub-0000000000000001", &w.err), 0);
+    assert_int_equal(world_open(&w), 0);
+    weir__namespace_open_hubs(w.ns, NULL);
+    weir__namespace_open_hubs(w.ns, &failed);
+    assert_int_equal(failed, 1);
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), WEIR_ECORRUPT);
+    assert_int_equal(w.err.code, WEIR_ECORRUPT);
+    assert_non_null(strstr(w.err.text, "opening hub 'homes': "));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -154,6 +217,8 @@ int main(void)
         TEST(changes_that_cannot_be_made),
         TEST(what_is_not_there),
         TEST(numbers_end),
+        TEST(a_hub_that_was_not_made_leaves_nothing),
+        TEST(a_hub_without_files_is_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
