@@ -191,6 +191,37 @@ static void refusals_say_why(void **state)
     assert_int_equal(weir__backup_restore(TO, "locked", &o, &result, &m.world.err), 0);
 }
 
+static int backup(const char *dir, const char *to)
+{
+    return weir__backup_run(dir, to, &o, &result, &m.world.err);
+}
+
+static void runs_that_are_refused_say_why(void **state)
+{
+    struct weir__namespace *ns;
+
+    (void)state;
+    simfs_put(m.world.disk, "taken/letter", "x", 1);
+    assert_fails(backup(WORLD_DIR, "taken"), WEIR_EINVAL,
+                 "taken is not empty and not a backup; choose a new folder, or one that 'weir "
+                 "backup' made");
+    assert_fails(backup(WORLD_DIR, WORLD_DIR), WEIR_EINVAL,
+                 WORLD_DIR " is a data folder, not a backup; choose a new folder, or one that "
+                           "'weir backup' made");
+    assert_fails(backup(WORLD_DIR, "no/such"), WEIR_EINVAL,
+                 "no/such cannot be made: the folder around it is missing");
+    assert_fails(backup(TO, "other"), WEIR_EINVAL,
+                 "this is a backup, and using it would change it: make a folder of it with 'weir "
+                 "restore'");
+    assert_false(is_there(m.world.disk, "other"));
+    assert_int_equal(weir__namespace_open(&ns, "second", &m.world.options, &m.world.err), 0);
+    assert_int_equal(weir__namespace_id(ns, (char[WEIR__NAMESPACE_ID_BYTES]){0}, &m.world.err), 0);
+    weir__namespace_close(ns, NULL);
+    assert_fails(backup("second", TO), WEIR_EINVAL,
+                 TO " is a backup of another folder than second; choose a new one");
+    assert_int_equal(check_on(m.world.disk), 0); /* which none of them has changed */
+}
+
 /* Whoever published after the moment keeps its id for itself. */
 static void ids_of_producers_are_passed_over(void **state)
 {
@@ -286,13 +317,10 @@ static void what_was_read_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_damaged_file_is_named),
-        TEST(each_missing_file_is_missed),
-        TEST(what_the_disk_cannot_read_is_told),
-        TEST(refusals_say_why),
-        TEST(ids_of_producers_are_passed_over),
-        TEST(what_fails_leaves_nothing),
-        TEST(the_copy_is_read_again),
+        TEST(each_damaged_file_is_named),        TEST(each_missing_file_is_missed),
+        TEST(what_the_disk_cannot_read_is_told), TEST(refusals_say_why),
+        TEST(runs_that_are_refused_say_why),     TEST(ids_of_producers_are_passed_over),
+        TEST(what_fails_leaves_nothing),         TEST(the_copy_is_read_again),
         TEST(what_was_read_is_counted),
     };
 
