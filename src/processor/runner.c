@@ -286,7 +286,8 @@ int weir__runner_step(struct weir_processor *x, int64_t wait_ms)
         due_ms = weir__driver_step(x, now_ms);
         any = work_once(x) || due_ms <= now_ms;
         weir__mutex_lock(&x->lock);
-        if (!any && !x->poked && now_ms < end_ms && !x->done)
+        any = any || x->done;
+        if (!any && !x->poked && now_ms < end_ms)
             weir__cond_wait(&x->work, &x->lock, deadline_ns(due_ms < end_ms ? due_ms : end_ms));
         weir__mutex_unlock(&x->lock);
     } while (!any && weir__now_ms() < end_ms);
@@ -397,7 +398,7 @@ static void wait_in_steps(struct weir_processor *x, int64_t end_ms)
     bool through = false;
 
     while (!through && weir__now_ms() < end_ms) {
-        weir__runner_step(x, STOP_GRACE_MS);
+        weir__runner_step(x, end_ms - weir__now_ms());
         weir__mutex_lock(&x->lock);
         through = x->done && x->live_count == 0;
         weir__mutex_unlock(&x->lock);
