@@ -312,6 +312,7 @@ static void pass_poison(struct weir_partition *p, bool dropped)
     weir__mutex_lock(&x->lock);
     weir__checkpoint_give(&p->checkpoint, e->sequence, offset);
     weir__checkpoint_handled(&p->checkpoint, weir__now_ms(), 1);
+    if (weir__checkpoint_dirty(&p->checkpoint)) weir__runner_marks(x, false);
     if (dropped)
         x->stats.dropped++;
     else
