@@ -78,6 +78,7 @@ static void settle_mark(struct weir_processor *x, const struct weir_mark *mark, 
     if (rc == WEIR_EFENCED) {
         p->doubted = p->tell_doubt = true;
         atomic_store(&p->revoked, true);
+        atomic_store(&p->called, true);
         weir__runner_note(x);
     }
     if (rc != 0 && rc != WEIR_EFENCED) x->marks_wanted = true;
