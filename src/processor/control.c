@@ -404,9 +404,7 @@ void weir__control_drained(struct weir__control *c, int64_t now_ms, uint32_t p, 
     part->state = WEIR__PART_DRAINED;
     if (pause_ms > 0) part->paused_until_ms = now_ms + pause_ms;
     weir__plan_enqueue(c, p, now_ms);
-    if (!part->stale) return;
-    c->dirty = true;
-    if (c->failures == 0) weir__control_read_soon(c, now_ms);
+    if (part->stale && c->failures == 0) weir__control_read_soon(c, now_ms);
 }
 
 /* The view is forgotten, so that the record comes with its newest checkpoint. */
