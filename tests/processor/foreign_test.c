@@ -4,22 +4,6 @@
 
 #include "processor/place.h"
 
-static void renew(const char *owner)
-{
-    for (uint32_t p = 0; p < ROWS; p++)
-        if (strcmp(w.rows[p].owner, owner) == 0 && w.rows[p].instance == 0) own(p, owner, 0);
-}
-
-/* Lets time pass; js renews every 10 s. */
-static void pass_renewed(int64_t ms)
-{
-    for (int64_t end = w.now_ms + ms; w.now_ms < end;) {
-        int64_t left = end - w.now_ms;
-        pass(left < 10000 ? left : 10000, "");
-        renew("js");
-    }
-}
-
 static void own_all(uint32_t count, const char *owner)
 {
     for (uint32_t p = 0; p < count; p++) own(p, owner, 0);

@@ -213,6 +213,26 @@ static void leaving_is_tried_three_times(void **state)
     assert_int_equal(tries, 3);
 }
 
+/* One at a time and in turn: when the store takes too long for all of them, none is left out. */
+static void slow_renewals_come_in_turn(void **state)
+{
+    int renewed[ROWS] = {0};
+
+    (void)state;
+    for (uint32_t p = 0; p < 8; p++) own(p, p < 4 ? "js" : "a", p < 4 ? 0 : 1);
+    beat("a", 1, 1);
+    start(8);
+    for (int calls = 0; calls < 100; calls++) {
+        enum weir__control_do what = next_call();
+        if (what == WEIR__CONTROL_BEAT) beat("a", 1, 1);
+        if (what == WEIR__CONTROL_CLAIM) renewed[s.partition]++;
+        answer(what == WEIR__CONTROL_CLAIM ? 10000 : 0, 0);
+        for (uint32_t p = 0; p < 4; p++) own(p, "js", 0);
+    }
+    for (uint32_t p = 4; p < 8; p++) assert_in_range(renewed[p], renewed[4] - 1, renewed[4]);
+    assert_true(renewed[7] > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +245,7 @@ int main(void)
         TEST(a_view_that_cannot_be_used_was_not_read),
         TEST(a_failed_call_puts_deaths_off),
         TEST(leaving_is_tried_three_times),
+        TEST(slow_renewals_come_in_turn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
