@@ -431,7 +431,6 @@ int64_t weir__driver_step(struct weir_processor *x, int64_t now_ms)
     weir__mutex_lock(&x->lock);
     due_ms = least(due_ms, least(x->next_due_ms, x->count_due_ms));
     if (x->leaving && !x->left) due_ms = least(due_ms, x->announced ? x->leave_ms : now_ms);
-    if (x->noted) due_ms = now_ms;
     weir__mutex_unlock(&x->lock);
     return due_ms;
 }
