@@ -127,6 +127,17 @@ static void what_rests_is_not_waited_for(void **state)
     assert_in_range(wait_for_take(), 7900 + 12000, 8100 + 12000);
 }
 
+/* Until 0 is claimed; with a look at the store in every millisecond, or only when one is due. */
+static void wait_for_claim(bool often)
+{
+    for (int64_t end = w.now_ms + 10000; w.now_ms < end; w.now_ms++) {
+        w.log[0] = '\0';
+        if (often) weir__control_doubt(w.control, w.now_ms, 1);
+        run();
+        if (strstr(w.log, "0>a")) return;
+    }
+}
+
 /* Looked at every millisecond or only when it is due, a death is seen in the same one. */
 static void a_death_has_its_millisecond(void **state)
 {
@@ -140,11 +151,23 @@ static void a_death_has_its_millisecond(void **state)
         pass(10000, "b");
         expect("+1 ");
         last_ms = w.now_ms; /* when it was last heard */
-        for (; !strstr(w.log, "0>a") && w.now_ms - last_ms < 10000; pass(1, "")) {
-            w.log[0] = '\0';
-            if (often) weir__control_doubt(w.control, w.now_ms, 1);
-        }
+        wait_for_claim(often);
         assert_int_equal(w.now_ms - last_ms, 3001);
+    }
+}
+
+/* So is that of one that has a record and was never heard: a beat later. */
+static void an_owner_that_is_not_known_has_its_millisecond(void **state)
+{
+    for (int often = 0; often < 2; often++) {
+        int64_t began_ms;
+        tear_down(state);
+        set_up(state);
+        began_ms = w.now_ms;
+        own(0, "b", 1), own(1, "a", 1);
+        start(2);
+        wait_for_claim(often);
+        assert_int_equal(w.now_ms - began_ms, 4001);
     }
 }
 
@@ -204,6 +227,7 @@ int main(void)
         TEST(since_the_store_answers_again_it_waits),
         TEST(what_rests_is_not_waited_for),
         TEST(a_death_has_its_millisecond),
+        TEST(an_owner_that_is_not_known_has_its_millisecond),
         TEST(what_was_had_meanwhile_lies_anew),
         TEST(what_was_written_in_the_future_lies_there_all_the_same),
     };

@@ -278,6 +278,25 @@ static void stop_without_an_answer_takes_its_time(void **state)
     expect_log("0 -0shutdown ");
 }
 
+/* ---- names ---- */
+
+/* By the number of its start, which stores keep as a positive one. */
+static void a_copy_without_a_name_gets_one(void **state)
+{
+    (void)state;
+    s.options.name = NULL;
+    for (int i = 0; i < 20; i++) {
+        const char *name;
+        stage_start();
+        name = weir_processor_name(s.processor);
+        assert_memory_equal(name, "copy-", 5);
+        assert_int_equal(strspn(name + 5, "0123456789abcdef"), 16);
+        assert_int_equal(strlen(name), 21);
+        assert_in_range(name[5], '0', '7');
+        stop(1000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +313,7 @@ int main(void)
         TEST(it_says_so_for_a_quarter_of_its_time_at_most),
         TEST(with_nobody_else_it_leaves_at_once),
         TEST(stop_without_an_answer_takes_its_time),
+        TEST(a_copy_without_a_name_gets_one),
     };
     return cmocka_run_group_tests_name("calls", tests, NULL, NULL);
 }

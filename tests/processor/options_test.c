@@ -91,16 +91,6 @@ static void names_have_their_limits(void **state)
     REFUSED(name, "a\x7f", "a copy's name has no control characters");
 }
 
-static void a_copy_without_a_name_gets_one(void **state)
-{
-    (void)state;
-    s.options.name = NULL;
-    stage_start();
-    assert_memory_equal(weir_processor_name(s.processor), "copy-", 5);
-    assert_int_equal(strspn(weir_processor_name(s.processor) + 5, "0123456789abcdef"), 16);
-    assert_int_equal(strlen(weir_processor_name(s.processor)), 21);
-}
-
 static void without_partitions_there_is_nothing_to_do(void **state)
 {
     struct weir_error err;
@@ -332,7 +322,6 @@ int main(void)
         TEST(numbers_have_their_limits),
         TEST(choices_have_their_limits),
         TEST(names_have_their_limits),
-        TEST(a_copy_without_a_name_gets_one),
         TEST(without_partitions_there_is_nothing_to_do),
         TEST(without_memory_nothing_starts),
         TEST(partitions_share_what_is_read_ahead),
