@@ -1,5 +1,6 @@
 /* desk_test.c - requests to $cbs and $management, and where their replies go. */
 #include "server/links.h"
+#include "support/allocs.h"
 
 #define LOTS 60000
 
@@ -18,12 +19,13 @@ static struct desk_links open_desk(struct scene *s, const char *name, const char
     d.out = attach(s, WEIR__AMQP_SENDER, other, "$management", NULL, (struct weir__amqp_terms){0});
     d.in = attach(s, WEIR__AMQP_RECEIVER, name, "$management", target, terms);
     assert_int_equal(s->detached, 0);
+    assert_int_equal(weir__amqp_link_credit(d.out), 100);
     return d;
 }
 
-/* A request that is called id, padded with a property of so many bytes. */
-static void request(struct scene *s, struct weir__amqp_link *link, const char *id,
-                    const char *reply_to, size_t padding, bool settled)
+/* A request that is called id, padded with a property of so many bytes, leaves the client; its size. */
+static size_t post(struct weir__amqp_link *link, const char *id, const char *reply_to,
+                   size_t padding, bool settled)
 {
     static char pad[LOTS + 10000];
     static uint8_t space[sizeof pad + 1024];
@@ -44,6 +46,13 @@ static void request(struct scene *s, struct weir__amqp_link *link, const char *i
     assert_int_equal(weir__amqp_message_write(&w, &content, NULL), 0);
     assert_int_equal(weir__amqp_writer_finish(&w, &message, NULL), 0);
     assert_int_equal(weir__amqp_send(link, message, 0, settled, NULL), 0);
+    return message.len;
+}
+
+static void request(struct scene *s, struct weir__amqp_link *link, const char *id,
+                    const char *reply_to, size_t padding, bool settled)
+{
+    post(link, id, reply_to, padding, settled);
     talk(s);
 }
 
@@ -62,8 +71,9 @@ static void expect_text(const struct weir__amqp_value *map, const char *name,
     assert_memory_equal(v.bytes.at, text, v.bytes.len);
 }
 
-/* The nth reply came by this link and answers that request. */
-static void expect_reply(struct scene *s, uint32_t n, struct weir__amqp_link *link, const char *id)
+/* The nth reply came by this link and answers that request, which wanted it there (NULL: anywhere). */
+static void expect_reply_to(struct scene *s, uint32_t n, struct weir__amqp_link *link,
+                            const char *id, const char *reply_to)
 {
     const struct heard *h = &s->heard[n];
     struct weir__amqp_properties p = {0};
@@ -79,6 +89,9 @@ static void expect_reply(struct scene *s, uint32_t n, struct weir__amqp_link *li
     assert_int_equal(p.correlation_id.type, WEIR__AMQP_STRING);
     assert_int_equal(p.correlation_id.bytes.len, strlen(id));
     assert_memory_equal(p.correlation_id.bytes.at, id, strlen(id));
+    assert_int_equal(p.to.type, reply_to ? WEIR__AMQP_STRING : WEIR__AMQP_NULL);
+    assert_int_equal(p.to.bytes.len, reply_to ? strlen(reply_to) : 0);
+    if (reply_to) assert_memory_equal(p.to.bytes.at, reply_to, p.to.bytes.len);
     map = weir__amqp_message_map(&m, WEIR__AMQP_APPLICATION_PROPERTIES);
     assert_int_equal(map.count, 6);
     assert_true(weir__amqp_map_find(&map, "status-code", &status));
@@ -89,6 +102,11 @@ static void expect_reply(struct scene *s, uint32_t n, struct weir__amqp_link *li
     expect_text(&map, "operation", WEIR__AMQP_STRING, NULL);
 }
 
+static void expect_reply(struct scene *s, uint32_t n, struct weir__amqp_link *link, const char *id)
+{
+    expect_reply_to(s, n, link, id, NULL);
+}
+
 /* ---- where replies go ---- */
 
 static void a_reply_goes_where_the_request_says(void **state)
@@ -96,20 +114,39 @@ static void a_reply_goes_where_the_request_says(void **state)
     struct scene *s = *state;
     struct desk_links a = open_desk(s, "a", "at-a"), b = open_desk(s, "b", NULL),
                       c = open_desk(s, "c", "at-c");
-    static const char *const reply_tos[] = {"a", "at-a", "b", "at-", NULL, ""};
-    struct weir__amqp_link *const to[] = {a.in, a.in, b.in, c.in, c.in, c.in};
+    static const char *const reply_tos[] = {"a", "at-a", "b", "at-", NULL, "", "a-out", "b-out"};
+    struct weir__amqp_link *const to[] = {a.in, a.in, b.in, c.in, c.in, c.in, c.in, c.in};
 
     weir__amqp_flow(a.in, 10, false);
     weir__amqp_flow(b.in, 10, false);
     weir__amqp_flow(c.in, 10, false);
     talk(s);
-    for (uint32_t i = 0; i < 6; i++) {
+    for (uint32_t i = 0; i < 8; i++) {
         request(s, a.out, "id", reply_tos[i], 0, i % 2);
         assert_int_equal(s->heard_count, i + 1);
-        expect_reply(s, i, to[i], "id");
+        expect_reply_to(s, i, to[i], "id", reply_tos[i]);
     }
-    assert_int_equal(s->accepted, 3);
+    assert_int_equal(s->accepted, 4);
     assert_int_equal(s->rejected, 0);
+}
+
+/* Links of other sessions are not looked at, whatever they are called. */
+static void a_reply_stays_in_its_session(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", "at-a"), b;
+
+    assert_int_equal(weir__amqp_begin(s->client, &s->session, NULL), 0);
+    b = open_desk(s, "b", "at-b");
+    weir__amqp_flow(a.in, 10, false);
+    weir__amqp_flow(b.in, 10, false);
+    request(s, a.out, "one", NULL, 0, false);
+    request(s, a.out, "two", "at-b", 0, false);
+    request(s, b.out, "three", "a", 0, false);
+    assert_int_equal(s->heard_count, 3);
+    expect_reply(s, 0, a.in, "one");
+    expect_reply_to(s, 1, a.in, "two", "at-b");
+    expect_reply_to(s, 2, b.in, "three", "a");
 }
 
 /* Its client has just let go of the link, and is not punished for that. */
@@ -144,7 +181,7 @@ static void a_target_that_is_long_is_not_kept(void **state)
     weir__amqp_flow(b.in, 10, false);
     request(s, a.out, "id", just, 0, false);
     assert_int_equal(s->heard_count, 1);
-    expect_reply(s, 0, b.in, "id");
+    expect_reply_to(s, 0, b.in, "id", just);
     request(s, a.out, "id", long_one, 0, false);
     assert_int_equal(s->heard_count, 1); /* c, the newest, has it */
 }
@@ -206,17 +243,118 @@ static void replies_wait_for_credit_up_to_a_size(void **state)
     assert_string_equal(s->text, "4 replies wait for credit");
 }
 
+/* To the byte; and what can go at once does not have to wait, however large it is. */
+static void a_reply_that_waits_has_its_largest(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+    char id[5001];
+    size_t more;
+
+    memset(id, 'i', sizeof id);
+    id[300] = '\0';
+    request(s, a.out, id, NULL, 0, false);
+    more = s->c.reply_bytes - 300;
+    weir__amqp_flow(a.in, 1, false);
+    talk(s);
+    assert_int_equal(s->heard_count, 1);
+    id[300] = 'i';
+    id[WEIR__SERVER_STRANGER_REPLY_BYTES_MAX - more + 1] = '\0';
+    request(s, a.out, id, NULL, 0, false);
+    assert_int_equal(s->rejected, 1);
+    assert_string_equal(s->text, "0 replies wait for credit");
+    id[WEIR__SERVER_STRANGER_REPLY_BYTES_MAX - more] = '\0';
+    request(s, a.out, id, NULL, 0, false);
+    assert_int_equal(s->accepted, 2);
+    assert_int_equal(s->c.reply_bytes, WEIR__SERVER_STRANGER_REPLY_BYTES_MAX);
+    weir__amqp_flow(a.in, 2, false);
+    talk(s);
+    memset(id, 'i', sizeof id);
+    id[5000] = '\0';
+    request(s, a.out, id, NULL, 0, false);
+    assert_int_equal(s->accepted, 3);
+    assert_int_equal(s->heard_count, 3);
+}
+
+/* Requests come in; what the server says stays with it. */
+static void only_ask(struct scene *s)
+{
+    do {
+        while (weir__amqp_next(s->c.engine, &s->c.event))
+            assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    } while (carry(s->client, s->c.engine));
+}
+
+/* Who has credit and finds the output full is remembered, and comes when there is room again. */
+static void replies_wait_for_room(void **state)
+{
+    static char id[50001];
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+    uint32_t asked = 0;
+
+    s->c.trusted = true;
+    memset(id, 'i', sizeof id - 1);
+    weir__amqp_flow(a.in, 100, false);
+    talk(s);
+    assert_false(s->c.starved);
+    while (!s->c.starved && asked < 90) {
+        post(a.out, id, NULL, 0, false);
+        only_ask(s);
+        asked++;
+    }
+    assert_true(s->c.starved);
+    assert_true(s->c.reply_bytes > sizeof id);
+    talk(s);
+    assert_int_equal(s->heard_count, asked - 1);
+    weir__duty_pump_all(&s->c);
+    talk(s);
+    assert_int_equal(s->heard_count, asked);
+    assert_int_equal(s->c.reply_bytes, 0);
+}
+
+/* Wherever memory ends, the request is refused and nothing of its reply is left, or it is answered. */
+static void no_memory_for_a_reply(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+    uint32_t refused = 0;
+    bool failed = true;
+
+    weir__amqp_flow(a.in, 10, false);
+    request(s, a.out, "first", NULL, 0, false);
+    for (uint64_t at = 1; failed; at++) {
+        post(a.out, "id", NULL, 0, false);
+        carry(s->client, s->c.engine);
+        allocs_fail(at);
+        only_ask(s);
+        failed = allocs_failed();
+        allocs_fail(0);
+        talk(s);
+        refused += failed;
+        assert_int_equal(s->rejected, refused);
+        assert_int_equal(s->heard_count, at + 1 - refused);
+        assert_int_equal(s->c.reply_bytes, 0);
+    }
+    assert_true(refused >= 2);
+    assert_string_equal(s->condition, WEIR__COND_SERVER_BUSY);
+}
+
 static void a_request_has_a_size(void **state)
 {
     struct scene *s = *state;
     struct desk_links a = open_desk(s, "a", NULL);
+    size_t most;
 
     weir__amqp_flow(a.in, 10, false);
-    request(s, a.out, "fits", NULL, LOTS, false);
+    most = LOTS + 65536 - post(a.out, "lots", NULL, LOTS, true);
+    talk(s);
+    expect_reply(s, 0, a.in, "lots");
+    request(s, a.out, "fits", NULL, most, false);
     assert_int_equal(s->accepted, 1);
-    expect_reply(s, 0, a.in, "fits");
-    request(s, a.out, "large", NULL, LOTS + 8000, false);
-    assert_int_equal(s->heard_count, 1);
+    expect_reply(s, 1, a.in, "fits");
+    request(s, a.out, "over", NULL, most + 1, false);
+    assert_int_equal(s->heard_count, 2);
     assert_int_equal(s->rejected, 1);
     assert_string_equal(s->condition, "amqp:link:message-size-exceeded");
     assert_string_equal(s->text, "The request has more than 65536 bytes.");
@@ -243,10 +381,14 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_reply_goes_where_the_request_says),
+        TEST(a_reply_stays_in_its_session),
         TEST(without_a_link_a_request_is_dropped),
         TEST(a_target_that_is_long_is_not_kept),
         TEST(replies_wait_for_credit_up_to_a_number),
         TEST(replies_wait_for_credit_up_to_a_size),
+        TEST(a_reply_that_waits_has_its_largest),
+        TEST(replies_wait_for_room),
+        TEST(no_memory_for_a_reply),
         TEST(a_request_has_a_size),
         TEST(tokens_come_by_one_link),
     };
