@@ -53,7 +53,7 @@ static int hub_stats(struct weir__backend *b, const char *name, struct weir_hub_
         .bytes_out = s.delivered_bytes,
         .syncs = s.log.syncs,
         .segments = s.log.segments,
-        .disk_bytes = s.log.disk_bytes ? s.log.disk_bytes : s.log.log_bytes,
+        .disk_bytes = s.log.disk_bytes,
         .receivers = s.receivers,
         .damaged_ranges = s.log.damaged_ranges,
         .stored_bytes = s.log.stored_bytes,

@@ -127,9 +127,8 @@ static void write_kept(struct weir__answer *a, struct weir__namespace *ns, const
                      ",\"stored_bytes\":%" PRIu64 ",\"disk_bytes\":%" PRIu64
                      ",\"disk_bytes_max\":%" PRIu64 ",\"begin_time_ms\":%" PRId64
                      ",\"next_expiry_bytes\":%" PRIu64 ",\"next_expiry_ms\":%" PRId64,
-                     s.log.stored_bytes, s.log.disk_bytes ? s.log.disk_bytes : s.log.log_bytes,
-                     s.log.disk_bytes_max, s.log.begin_time_ms, s.log.next_expiry_bytes,
-                     s.log.next_expiry_ms);
+                     s.log.stored_bytes, s.log.disk_bytes, s.log.disk_bytes_max,
+                     s.log.begin_time_ms, s.log.next_expiry_bytes, s.log.next_expiry_ms);
     write_counters(a, &s);
 }
 
