@@ -174,7 +174,7 @@ unsigned weir__budget_strangers(struct weir__budget *b)
     return count;
 }
 
-bool weir__newcomer_enter(struct weir__newcomer *s, const struct weir__account *account,
+void weir__newcomer_enter(struct weir__newcomer *s, const struct weir__account *account,
                           struct weir__loop *loop, const char *peer, void (*fn)(void *arg),
                           void *arg)
 {
@@ -193,7 +193,6 @@ bool weir__newcomer_enter(struct weir__newcomer *s, const struct weir__account *
         if (o->count > b->limits.per_address) evict(b, o->oldest);
     }
     weir__mutex_unlock(&b->lock);
-    return o != NULL;
 }
 
 void weir__newcomer_leave(struct weir__newcomer *s, struct weir__budget *b)

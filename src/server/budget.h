@@ -70,8 +70,8 @@ bool weir__budget_make_room(struct weir__budget *);
 unsigned weir__budget_strangers(struct weir__budget *);
 
 /* Somebody came, from "127.0.0.1:49152", whose account outlives its stay. When it has to go, evict
- * runs on its loop, which is the caller's. false: no memory. */
-bool weir__newcomer_enter(struct weir__newcomer *, const struct weir__account *,
+ * runs on its loop, which is the caller's. Without memory for that it is never sent away. */
+void weir__newcomer_enter(struct weir__newcomer *, const struct weir__account *,
                           struct weir__loop *, const char *peer, void (*evict)(void *arg),
                           void *arg);
 /* It is known now, or gone. The owner's, on its loop; also for one that never entered. */
