@@ -5,10 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#define GUESTS 8
+#define GUESTS 9
 #define WITH_REST(bytes) ((bytes)*65 / 64) /* a 64th is not for those who ask */
 #define MANY (2 * WEIR__BUDGET_ORIGINS)
 
@@ -55,6 +56,16 @@ static void leave_all(void *arg)
     atomic_store(&s->done, true);
 }
 
+static void enter_and_leave(void *arg)
+{
+    struct scene *s = arg;
+
+    for (unsigned i = 0; i < s->count; i++)
+        weir__newcomer_enter(&s->guests[i].as, &s->guests[i].account, s->loop, s->peers[i],
+                             on_evict, &s->guests[i]);
+    leave_all(s);
+}
+
 static void run(struct scene *s, struct weir__post *post)
 {
     atomic_store(&s->done, false);
@@ -83,6 +94,7 @@ static void end(struct scene *s)
     for (unsigned i = 0; i < GUESTS; i++) weir__account_set(&s->guests[i].account, 0);
     run(s, &s->leave);
     assert_int_equal(weir__budget_strangers(&s->budget), 0);
+    assert_int_equal(atomic_load(&s->budget.leaving), 0);
     weir__loops_free(s->loops);
     weir__budget_fini(&s->budget);
     free(s);
@@ -111,6 +123,7 @@ static void accounts_share_one_sum(void **state)
     assert_false(weir__account_grow(&other, SIZE_MAX));
     weir__account_set(&one, 5000); /* what is there cannot be denied */
     assert_int_equal(atomic_load(&b.used), 5900);
+    assert_true(weir__account_grow(&other, 0)); /* nothing is always there */
     weir__account_set(&one, 0);
     weir__account_set(&other, 0);
     assert_int_equal(atomic_load(&b.used), 0);
@@ -182,6 +195,24 @@ static void strangers_go_until_there_is_room(void **state)
     end(s);
 }
 
+/* What is there whether there is room or not counts, too. */
+static void strangers_go_for_what_is_there(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.bytes = 1000, .stranger_bytes = 100});
+
+    (void)state;
+    s->count = 2;
+    s->peers[0] = s->peers[1] = "10.0.0.1:5";
+    run(s, &s->enter);
+    weir__account_set(&s->guests[0].account, 60);
+    weir__account_set(&s->guests[1].account, 40);
+    assert_int_equal(weir__budget_strangers(&s->budget), 2);
+    weir__account_set(&s->guests[1].account, 41);
+    await_evicted(s, 0);
+    assert_int_equal(weir__budget_strangers(&s->budget), 1);
+    end(s);
+}
+
 static void a_small_budget_is_not_all_for_strangers(void **state)
 {
     struct weir__budget b;
@@ -195,13 +226,17 @@ static void a_small_budget_is_not_all_for_strangers(void **state)
     weir__budget_fini(&b);
 }
 
+/* Longer than is kept of a name. */
+#define LONG_NAME "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 static void an_address_has_so_many_places(void **state)
 {
     static const char *const rows[][2] = {{"10.0.0.1:5", "10.0.0.1:6"},
                                           {"[2001:db8:1:2:3::1]:5", "[2001:db8:1:2:4::9]:6"},
                                           {"[2001:db8::1]:5", "[2001:db8:0:0:1::]:6"},
                                           {"[fe80::1%eth0]:5", "[fe80::2%eth0]:6"},
-                                          {"[::ffff:10.0.0.1]:5", "10.0.0.1:6"}};
+                                          {"[::ffff:10.0.0.1]:5", "10.0.0.1:6"},
+                                          {LONG_NAME ":5", LONG_NAME "y:6"}};
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -217,6 +252,38 @@ static void an_address_has_so_many_places(void **state)
         assert_int_equal(atomic_load(&s->budget.evicted), 1);
         end(s);
     }
+}
+
+/* At one address they go in the order in which they came, one for each that is too many. */
+static void the_oldest_of_an_address_goes_first(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.per_address = 2});
+
+    (void)state;
+    s->count = GUESTS;
+    for (unsigned i = 0; i < GUESTS; i++) s->peers[i] = "10.0.0.1:5";
+    run(s, &s->enter);
+    for (unsigned i = 0; i < GUESTS - 2; i++) await_evicted(s, i);
+    assert_int_equal(weir__budget_strangers(&s->budget), 2);
+    assert_int_equal(atomic_load(&s->budget.evicted), GUESTS - 2);
+    end(s);
+}
+
+/* Each byte of a /64 makes it another. */
+static void networks_are_not_taken_for_one_another(void **state)
+{
+    static const char *const peers[GUESTS] = {
+        "[1122:3344:5566:7788::1]:5", "[ff22:3344:5566:7788::1]:5", "[11ff:3344:5566:7788::1]:5",
+        "[1122:ff44:5566:7788::1]:5", "[1122:33ff:5566:7788::1]:5", "[1122:3344:ff66:7788::1]:5",
+        "[1122:3344:55ff:7788::1]:5", "[1122:3344:5566:ff88::1]:5", "[1122:3344:5566:77ff::1]:5"};
+    struct scene *s = begin(&(struct weir__budget_limits){.per_address = 1});
+
+    (void)state;
+    s->count = GUESTS;
+    memcpy(s->peers, peers, sizeof peers);
+    run(s, &s->enter);
+    assert_int_equal(weir__budget_strangers(&s->budget), GUESTS);
+    end(s);
 }
 
 static struct guest *many[2];
@@ -267,11 +334,16 @@ static void every_address_is_found_again(void **state)
 static void who_has_left_is_not_called(void **state)
 {
     struct scene *s = begin(&(struct weir__budget_limits){.per_address = 1});
+    struct weir__post post;
 
     (void)state;
     s->count = 2;
     s->peers[0] = s->peers[1] = "10.0.0.1:5";
-    run(s, &s->enter);
+    weir__post_init(&post, enter_and_leave, s);
+    run(s, &post);
+    assert_int_equal(atomic_load(&s->budget.evicted), 1);
+    run(s, &s->leave); /* in a later turn */
+    assert_int_equal(atomic_load(&s->guests[0].evicted), 0);
     end(s);
 }
 
@@ -282,8 +354,11 @@ int main(void)
         cmocka_unit_test(strangers_have_a_share),
         cmocka_unit_test(the_oldest_stranger_goes_first),
         cmocka_unit_test(strangers_go_until_there_is_room),
+        cmocka_unit_test(strangers_go_for_what_is_there),
         cmocka_unit_test(a_small_budget_is_not_all_for_strangers),
         cmocka_unit_test(an_address_has_so_many_places),
+        cmocka_unit_test(the_oldest_of_an_address_goes_first),
+        cmocka_unit_test(networks_are_not_taken_for_one_another),
         cmocka_unit_test(every_address_is_found_again),
         cmocka_unit_test(who_has_left_is_not_called),
     };
