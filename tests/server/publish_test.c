@@ -277,6 +277,51 @@ static void there_is_a_most(void **state)
     weir__publish_take_back(&s->p);
 }
 
+/* Without memory to remember one by, it is not taken; those before are as they were. */
+static void no_memory_for_one_more(void **state)
+{
+    struct scene *s = *state;
+    uint32_t count = 0;
+
+    allocs_fail(1);
+    assert_false(weir__publish_put(&s->p, 0, 0, 1, true));
+    allocs_fail(0);
+    assert_int_equal(atomic_load(&s->c.refs), 1);
+    do {
+        assert_true(weir__publish_put(&s->p, count, count, 1, true));
+        allocs_fail(1);
+    } while (++count < s->p.items_cap);
+    assert_false(weir__publish_put(&s->p, count, count, 1, true));
+    allocs_fail(0);
+    assert_int_equal(s->c.batches, count);
+    assert_int_equal(s->c.unflushed, count);
+    done(s, count, 0);
+    assert_true(weir__publish_take_done(&s->c));
+}
+
+/* The server's sum is told of the first byte and the last, and of many at a time between. */
+static void the_sum_is_told_in_steps(void **state)
+{
+    static const struct {
+        size_t bytes, sum;
+    } rows[] = {{1, 1}, {65535, 1}, {1, 65537}, {65535, 65537}, {70000, 201072}};
+    struct scene *s = *state;
+
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_true(weir__publish_put(&s->p, i, i, rows[i].bytes, true));
+        assert_int_equal(atomic_load(&s->server.unflushed), rows[i].sum);
+    }
+    done(s, 2, 0);
+    assert_false(weir__publish_take_done(&s->c));
+    assert_int_equal(atomic_load(&s->server.unflushed), 135536);
+    done(s, 1, 0);
+    assert_false(weir__publish_take_done(&s->c));
+    assert_int_equal(atomic_load(&s->server.unflushed), 135536);
+    done(s, 2, 0);
+    assert_true(weir__publish_take_done(&s->c));
+    assert_int_equal(atomic_load(&s->server.unflushed), 0);
+}
+
 /* Without memory to say why, nothing from there on is called stored. */
 static void no_memory_for_a_failure(void **state)
 {
@@ -286,8 +331,10 @@ static void no_memory_for_a_failure(void **state)
     done(s, 2, 0);
     allocs_fail(1);
     done(s, 1, WEIR_ENOSPACE);
+    done(s, 1, 0);
+    allocs_fail(1); /* once more changes nothing */
+    done(s, 1, WEIR_ENOSPACE);
     allocs_fail(0);
-    done(s, 2, 0);
     assert_true(weir__publish_take_done(&s->c));
     talk(s);
     assert_int_equal(s->heard_count, 4);
@@ -346,6 +393,8 @@ int main(void)
         TEST(what_was_not_taken_is_taken_back),
         TEST(the_link_has_gone),
         TEST(there_is_a_most),
+        TEST(no_memory_for_one_more),
+        TEST(the_sum_is_told_in_steps),
         TEST(no_memory_for_a_failure),
         TEST(none_is_lost_between_threads),
     };

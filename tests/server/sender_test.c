@@ -479,12 +479,39 @@ static void a_busy_log_is_waited_for(void **state)
     assert_int_equal(s->c.run.events.count, WEIR__RUN_EVENTS_MAX);
     assert_false(weir__connection_on_event(&s->c, &s->c.event));
     assert_false(weir__run_end(&s->c));
+    assert_ptr_equal(s->c.stuck_hub, s->hub);
     assert_int_equal(weir__hub_flush(s->hub, INT64_MAX, NULL), 0);
     assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    assert_null(s->c.stuck_hub);
     assert_int_equal(s->c.run.events.count, 1);
     talk(s);
     flush(s);
     assert_numbers(s, 0, 0, 1, WEIR__RUN_EVENTS_MAX + 5);
+}
+
+/* The time of this hub counts, from when it was met busy, and it has an end. */
+static void a_busy_log_has_its_time(void **state)
+{
+    struct scene *s = *state;
+
+    assert_true(fill_log(s) > 0);
+    send_some(s, 0, 0, 5);
+    carry(s->client, s->c.engine);
+    while (weir__amqp_next(s->c.engine, &s->c.event))
+        assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    s->c.stuck_hub = (struct weir__hub *)&s->server; /* another one, long ago */
+    s->c.stuck_ms = INT64_MIN / 2;
+    assert_false(weir__run_end(&s->c));
+    assert_ptr_equal(s->c.stuck_hub, s->hub);
+    assert_int_equal(s->c.run.events.count, 5);
+    s->c.stuck_ms = weir__loop_now_ms(s->c.loop) - WEIR__SERVER_BUSY_MS;
+    assert_true(weir__run_end(&s->c));
+    assert_null(s->c.run.sender);
+    talk(s);
+    assert_int_equal(s->heard_count, 1);
+    assert_heard(s, 0, 0, 4, WEIR__COND_SERVER_BUSY);
+    flush(s);
+    assert_int_equal(events_in(s, 0), 0);
 }
 
 /* After a while, or when the server stops, it is refused. */
@@ -541,6 +568,7 @@ int main(void)
         TEST(the_link_ends_behind_its_events),
         TEST(a_run_is_refused_as_one),
         TEST(a_busy_log_is_waited_for),
+        TEST(a_busy_log_has_its_time),
         TEST(a_busy_log_is_not_waited_for_any_longer),
         TEST(no_memory_for_a_run),
     };
