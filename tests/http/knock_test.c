@@ -208,17 +208,53 @@ static void answers_have_limits(void **state)
     assert_non_null(strstr(err.text, "too many fields"));
 }
 
-static void a_request_has_a_limit(void **state)
+/* An answer may be as long as is said, and what comes with it does not count. */
+static void the_longest_answer_is_read(void **state)
 {
-    static char path[WEIR__KNOCK_REQUEST_MAX];
-    struct weir__knock_options o = options;
-    struct weir__knock k;
-    struct weir__buf out;
+    static char text[WEIR__KNOCK_ANSWER_MAX + 64];
+    const size_t begin = strlen(START UPGRADE ACCEPT PROTOCOL "a: ");
 
     (void)state;
+    for (size_t more = 0; more < 2; more++) {
+        struct weir__knock k;
+        struct weir__buf out;
+        size_t used, len = WEIR__KNOCK_ANSWER_MAX + more;
+        weir__buf_init(&out, WEIR__KNOCK_REQUEST_MAX);
+        assert_int_equal(weir__knock_write(&k, &options, &sample, &out, &err), 0);
+        weir__buf_fini(&out);
+        memset(text, 'a', sizeof text);
+        memcpy(text, START UPGRADE ACCEPT PROTOCOL "a: ", begin);
+        memcpy(text + len - 4, "\r\n\r\n", 4);
+        assert_int_equal(weir__knock_read(&k, weir__bytes_of(text, len + 20), &used, &err),
+                         more ? WEIR_EUNREACHABLE : 0);
+        assert_int_equal(used, more ? 0 : len);
+    }
+}
+
+static void a_request_has_a_limit(void **state)
+{
+    static const char *const one[] = {"amqp", NULL};
+    static char path[WEIR__KNOCK_REQUEST_MAX];
+    struct weir__knock_options o = {"h", path, one};
+    struct weir__knock k;
+    struct weir__buf out;
+    size_t usual;
+
+    (void)state;
+    weir__buf_init(&out, 4 * WEIR__KNOCK_REQUEST_MAX);
+    assert_int_equal(weir__knock_write(&k, &o, &sample, &out, &err), 0);
+    usual = out.len;
+    memset(path, 'a', WEIR__KNOCK_REQUEST_MAX - usual);
+    assert_int_equal(weir__knock_write(&k, &o, &sample, &out, &err), 0); /* behind another */
+    assert_int_equal(out.len, usual + WEIR__KNOCK_REQUEST_MAX);
+    path[WEIR__KNOCK_REQUEST_MAX - usual] = 'a';
+    assert_int_equal(weir__knock_write(&k, &o, &sample, &out, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "the request for a WebSocket is too long");
     memset(path, 'a', sizeof path - 1);
-    o.path = path;
-    weir__buf_init(&out, 2 * WEIR__KNOCK_REQUEST_MAX);
+    assert_int_equal(weir__knock_write(&k, &o, &sample, &out, &err), WEIR_EINVAL);
+    weir__buf_fini(&out);
+    weir__buf_init(&out, usual - 1); /* whose buffer has no room for it */
+    path[0] = '\0';
     assert_int_equal(weir__knock_write(&k, &o, &sample, &out, &err), WEIR_EINVAL);
     weir__buf_fini(&out);
 }
@@ -231,6 +267,7 @@ int main(void)
         cmocka_unit_test(our_server_lets_us_in),
         cmocka_unit_test(only_a_yes_is_a_yes),
         cmocka_unit_test(answers_have_limits),
+        cmocka_unit_test(the_longest_answer_is_read),
         cmocka_unit_test(a_request_has_a_limit),
     };
 

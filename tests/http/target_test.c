@@ -1,9 +1,11 @@
 /* target_test.c - segments of a path, escapes, words of a query. */
 #include "http/target.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -31,6 +33,8 @@ static void paths_have_segments(void **state)
     expect_segments("/a/b", "a|b|");
     expect_segments("/a/b/", "a|b|");
     expect_segments("/", "");
+    expect_segments("", "");
+    expect_segments("/a", "a|");
     expect_segments("*", "");
     expect_segments("/a//b", "a||b|");
     expect_segments("//a", "|a|");
@@ -57,6 +61,22 @@ static void escapes_are_undone_once(void **state)
     assert_false(weir__http_unescape(text("%g4"), out, sizeof out));
     assert_false(weir__http_unescape(text("%+1"), out, sizeof out));
     assert_false(weir__http_unescape(text(""), out, 0));
+}
+
+/* Every byte in both places: two digits are good in either case of letters, and nothing else. */
+static void only_two_digits_are_an_escape(void **state)
+{
+    char in[] = "%..", out[4];
+
+    (void)state;
+    for (int high = 1; high < 256; high++)
+        for (int low = 1; low < 256; low++) {
+            bool good = isxdigit(high) && isxdigit(low) && (high != '0' || low != '0');
+            in[1] = (char)high;
+            in[2] = (char)low;
+            assert_int_equal(weir__http_unescape(text(in), out, sizeof out), good);
+            if (good) assert_int_equal((uint8_t)out[0], strtoul(in + 1, NULL, 16));
+        }
 }
 
 static void expect_word(const char *query, const char *name, const char *wanted)
@@ -89,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_have_segments),
         cmocka_unit_test(escapes_are_undone_once),
+        cmocka_unit_test(only_two_digits_are_an_escape),
         cmocka_unit_test(queries_have_words),
     };
 
