@@ -17,7 +17,7 @@ struct caller {
     struct weir__tcp *tcp;
     uint8_t out[MESSAGE], in[MESSAGE];
     size_t sent, got;
-    bool abort_at_once;
+    bool abort_at_once, end_at_once;
 
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
@@ -92,6 +92,7 @@ static void begin_call(void *arg)
     int rc = weir__tcp_connect(&c->tcp, weir__loops_at(c->loops, 0), &c->options, &caller_calls, c,
                                &err);
 
+    if (rc == 0 && c->end_at_once) weir__tcp_end(c->tcp);
     if (rc == 0 && c->abort_at_once) weir__tcp_abort(c->tcp, "changed my mind");
     if (rc == 0) return;
     caller_closed(c, &err);
@@ -181,10 +182,12 @@ static void can_be_called_off(void **state)
     struct echo e = {.room_max = 0};
     struct caller c = {.abort_at_once = true, .options.address = "localhost:9"};
     struct caller d = {.options.address = "localhost:9"};
+    struct caller ended = {.end_at_once = true, .options.address = "localhost:9"};
 
     (void)state;
     echo_start(&e, (struct weir__listener_options){0});
     expect_failure(&c, &e, WEIR_ECANCELED, "changed my mind");
+    expect_failure(&ended, &e, WEIR_ECANCELED, "ended before it was open");
     d.loops = e.loops;
     call(&d); /* and the loops stop in the middle of it */
     echo_stop(&e);
@@ -388,7 +391,9 @@ int main(void)
         cmocka_unit_test(verifies_whom_it_calls),
         cmocka_unit_test(does_not_wait_for_ever),
         cmocka_unit_test(hears_what_was_said_before_a_reset),
+        cmocka_unit_test(no_descriptor_is_left),
     };
 
+    note_descriptors();
     return cmocka_run_group_tests(tests, make_identities, free_identities);
 }

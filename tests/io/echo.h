@@ -4,6 +4,7 @@
 #define WEIR_TESTS_IO_ECHO_H
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -306,6 +307,36 @@ static inline void client_reset(int fd)
 
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
     close(fd);
+}
+
+static inline unsigned count_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    assert_non_null(d);
+    while (readdir(d)) count++;
+    closedir(d);
+    return count;
+}
+
+static unsigned descriptors_at_first;
+
+/* The first loop of a process opens some that stay. */
+static inline void note_descriptors(void)
+{
+    struct weir__loops *loops;
+
+    assert_int_equal(weir__loops_start(&loops, NULL, NULL), 0);
+    weir__loops_free(loops);
+    descriptors_at_first = count_descriptors();
+}
+
+/* The last test of a file: whatever the others did, nothing of it is open. */
+static inline void no_descriptor_is_left(void **state)
+{
+    (void)state;
+    assert_int_equal(count_descriptors(), descriptors_at_first);
 }
 
 static inline void fill_pattern(uint8_t *to, size_t len, uint32_t seed)

@@ -390,7 +390,9 @@ int main(void)
         cmocka_unit_test(listens_on_ipv6),
         cmocka_unit_test(addresses_are_checked),
         cmocka_unit_test(nobody_comes_in_before_it_begins),
+        cmocka_unit_test(no_descriptor_is_left),
     };
 
+    note_descriptors();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

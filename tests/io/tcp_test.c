@@ -443,7 +443,9 @@ int main(void)
         cmocka_unit_test(last_words_are_heard),
         cmocka_unit_test(aborts_and_stops),
         cmocka_unit_test(an_end_that_nobody_answers_has_a_limit),
+        cmocka_unit_test(no_descriptor_is_left),
     };
 
+    note_descriptors();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -461,7 +461,9 @@ int main(void)
         cmocka_unit_test(knows_a_client_by_its_certificate),
         cmocka_unit_test(a_name_is_one_name),
         cmocka_unit_test(says_what_is_wrong_with_files),
+        cmocka_unit_test(no_descriptor_is_left),
     };
 
+    note_descriptors();
     return cmocka_run_group_tests(tests, make_identities, free_identities);
 }
