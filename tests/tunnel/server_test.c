@@ -16,8 +16,8 @@
 #include "tunnel/tunnel.h"
 
 #define PATIENCE_MS 20000
-#define ROOM 1000 /* bytes that the owner holds */
-#define MUCH (1 << 20)
+#define ROOM 1000       /* bytes that the owner holds */
+#define MUCH (16 << 20) /* more than sockets hold */
 #define HEAD "said in HTTP\r\n\r\n"
 
 /* An owner that sends back what it gets; or that has `much` to say and ends at the first byte. */
@@ -237,7 +237,7 @@ static void *pump_out(void *arg)
     return NULL;
 }
 
-static uint8_t data[MUCH], wire[2 * MUCH];
+static uint8_t data[MUCH], wire[2 << 20];
 
 static int fill_data(void **state)
 {
