@@ -321,7 +321,8 @@ static void attached(struct weir__wire_link *l, const struct weir__amqp_composit
     struct weir__wire_source *s = of_link(l);
 
     s->limits = s->desires && offers_batches(&fields->attach.offered_capabilities);
-    s->carried = s->limit = s->allowed = 0;
+    s->carried = s->limit = 0;
+    s->allowed = 1; /* the first message is always let through */
 }
 
 static void free_source(struct weir__wire_link *l)

@@ -398,6 +398,39 @@ static void a_server_that_sends_too_much_is_left(void **state)
     close_moody(w, r);
 }
 
+static void detach_once_full(struct moody *m, struct weir__amqp_link *l)
+{
+    static const char forced[] = "amqp:link:detach-forced";
+    struct weir__amqp_error why = {weir__bytes_of(forced, strlen(forced)), {0}};
+
+    send_flood(m, l);
+    if (atomic_load(&attaches) == 1) weir__amqp_detach(l, &why);
+}
+
+/* It lets the first batch come by whichever link, though it has no room for it. */
+static void a_full_client_attaches_again(void **state)
+{
+    const struct weir_receiver_options o = {.size = sizeof o, .bytes_max = 65536};
+    struct weir_received got;
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    moody.offers = WEIR__STORED_CAPABILITY;
+    moody.flowed = detach_once_full;
+    flood_event = 20000;
+    flood_len = 5;
+    w = open_moody();
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    while (atomic_load(&sent_bytes) < 3 * EVENTS * flood_event) sched_yield();
+    assert_int_equal(atomic_load(&attaches), 2);
+    for (unsigned i = 0; i < 5 * EVENTS; i++) {
+        assert_ok(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err));
+        assert_int_equal(got.events[0].sequence, i);
+    }
+    close_moody(w, r);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
 int main(void)
@@ -409,6 +442,7 @@ int main(void)
         TEST(a_body_that_cannot_be_walked_is_passed_over),
         TEST(memory_is_limited_in_bytes),
         TEST(a_server_that_sends_too_much_is_left),
+        TEST(a_full_client_attaches_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
