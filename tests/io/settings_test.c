@@ -271,7 +271,7 @@ static void nobody_listens_where_no_loop_runs(void **state)
     assert_int_equal(weir__listener_open(&late, w.loops, &o, &err), 0);
     weir__loops_stop(w.loops);
     assert_int_equal(weir__listener_begin(late, &err), WEIR_ECLOSED);
-    assert_string_equal(err.text, "listening: the loops have stopped");
+    assert_string_equal(err.text, "the loops have stopped");
     weir__listener_free(late);
     stop(&w);
 }
