@@ -61,7 +61,12 @@ static inline __attribute__((always_inline)) void put_head(const struct weir__am
 
 static inline size_t frame_payload(const struct weir__amqp_link *l)
 {
-    return l->s->e->peer_frame - HEAD;
+    return l->s->e->peer_frame[l->large_frames] - HEAD;
+}
+
+void weir__amqp_large_frames(struct weir__amqp_link *l)
+{
+    l->large_frames = true;
 }
 
 static inline size_t frames_for(size_t bytes, size_t each)
@@ -192,7 +197,7 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
     l->credit--;
     l->delivery_count++;
     l->carried += bytes;
-    if (__builtin_expect(size > e->peer_frame, 0)) {
+    if (__builtin_expect(size > e->peer_frame[l->large_frames], 0)) {
         send_many(l, bytes, &(struct outgoing){o.id, format, settled});
         return o.id;
     }

@@ -26,7 +26,6 @@ static void fill_limits(struct weir__amqp_limits *l, const struct weir__amqp_lim
     l->links = or_default(l->links, preset->links);
     l->unsettled = or_default(l->unsettled, preset->unsettled);
     if (l->frame_bytes < WEIR__AMQP_FRAME_MIN) l->frame_bytes = WEIR__AMQP_FRAME_MIN;
-    if (l->input_bytes < l->frame_bytes) l->input_bytes = l->frame_bytes;
 }
 
 static void fill_options(struct weir__amqp_options *o)
@@ -100,7 +99,7 @@ int weir__amqp_new(struct weir__amqp **out, const struct weir__amqp_options *o,
     e->hostname = copy_text(o->hostname);
     e->container = copy_text(e->o.container_id);
     e->mechanism = WEIR__AMQP_NO_SASL;
-    e->peer_frame = WEIR__AMQP_FRAME_MIN;
+    e->peer_frame[false] = e->peer_frame[true] = WEIR__AMQP_FRAME_MIN;
     e->peer_channel_max = e->o.channel_max;
     weir__buf_init(&e->early, WEIR__AMQP_ANSWER_BYTES);
     set_limits(e, &e->o.before);
@@ -186,14 +185,15 @@ size_t weir__amqp_buffered(const struct weir__amqp *e)
 static size_t input_wanted(const struct weir__amqp *e, size_t *needed)
 {
     size_t have = e->in_tail - e->in_head, cap = e->in_cap ? e->in_cap : INPUT_FIRST_BYTES;
-    size_t frame = have >= 4 ? weir__load_be32(e->in + e->in_head) : 0;
+    size_t frame = have >= 4 ? weir__load_be32(e->in + e->in_head) : 0, most;
 
     if (frame > e->limits.frame_bytes) frame = 0;
+    most = frame > e->limits.input_bytes ? frame : e->limits.input_bytes;
     *needed = frame > INPUT_FIRST_BYTES ? frame : INPUT_FIRST_BYTES;
-    if (*needed > e->limits.input_bytes) *needed = e->limits.input_bytes;
+    if (*needed > most) *needed = most;
     if (e->in_full && cap <= e->limits.input_bytes / 2) cap *= 2;
     if (cap < frame) cap = frame;
-    return cap < e->limits.input_bytes ? cap : e->limits.input_bytes;
+    return cap < most ? cap : most;
 }
 
 /* Where the owner has no memory for more, the frame in work must do with little, or is refused. */

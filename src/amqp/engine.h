@@ -84,10 +84,13 @@ enum weir__amqp_mechanism {
 /* A set of mechanisms. */
 #define WEIR__AMQP_MECHANISM_SET(mechanism) (1u << (mechanism))
 
+#define WEIR__AMQP_FRAME_LARGE                                                                     \
+    (1u << 20) /* the largest that is sent, see weir__amqp_large_frames */
+
 /* Zero means the default. */
 struct weir__amqp_limits {
     uint32_t frame_bytes;   /* the largest frame taken: 65536; before trust 8192 */
-    uint32_t input_bytes;   /* of frames in waiting, at least frame_bytes: 262144; 8192 */
+    uint32_t input_bytes;   /* of frames in waiting: 262144; 8192. A larger frame has its room */
     uint32_t output_bytes;  /* deliveries wait above it, or above WEIR__AMQP_WAITING_BYTES: 1048576;
                                2048. Answers may go above it by WEIR__AMQP_ANSWER_BYTES, then the
                                engine stops taking input */
@@ -307,6 +310,10 @@ int weir__amqp_flow(struct weir__amqp_link *, uint32_t credit, bool drain);
  * has sent this many bytes of payload since the attach. The two must have agreed on that, by a
  * capability. What is under way when the limit is lowered comes. */
 void weir__amqp_limit(struct weir__amqp_link *, uint64_t bytes);
+
+/* Sender: its frames may be as large as the peer takes, up to WEIR__AMQP_FRAME_LARGE. Others have 64
+ * KiB at most, as everybody is used to. */
+void weir__amqp_large_frames(struct weir__amqp_link *);
 
 /* Sender: there is nothing more to send for a FLOW that had drain. Takes the credit away and says
  * so; nothing when nobody asked. */

@@ -73,7 +73,7 @@ struct weir__amqp_link {
     uint32_t handle, remote_handle;
     bool role; /* ours */
     bool sent_attach, got_attach, sent_detach, got_detach, told;
-    bool drain, no_outcomes;
+    bool drain, no_outcomes, large_frames;
     uint8_t snd_mode, rcv_mode;
     uint32_t credit, delivery_count;
     uint32_t keep_credit; /* topped up to this many; 0: by the owner */
@@ -110,7 +110,8 @@ struct weir__amqp {
     bool early_done;
     size_t delivering; /* where in out the room of weir__amqp_deliver begins */
 
-    uint32_t peer_frame, peer_channel_max, peer_idle_ms;
+    uint32_t peer_frame[2]; /* the largest frame for it: usually, and of links with large frames */
+    uint32_t peer_channel_max, peer_idle_ms;
     struct weir__amqp_slots ours, theirs; /* sessions by channel */
     uint8_t *ended; /* the peer's channels whose session it has ended; see session.c */
     struct weir__amqp_session *sessions;

@@ -12,7 +12,8 @@
 #include "client/wire.h"
 #include "tunnel/tunnel.h"
 
-#define FRAME_BYTES 65536
+#define FRAME_BYTES WEIR__AMQP_FRAME_LARGE /* a stored batch in one piece */
+#define INPUT_BYTES 262144
 #define OUTPUT_BYTES ((uint32_t)1 << 20)
 #define PARTIAL_BYTES ((uint32_t)64 << 20) /* the largest message that can be received */
 #define LINKS_MAX 65535
@@ -21,7 +22,7 @@
 /* The same before trust as after it: we have chosen whom to talk to. */
 static const struct weir__amqp_limits limits = {
     .frame_bytes = FRAME_BYTES,
-    .input_bytes = 4 * FRAME_BYTES,
+    .input_bytes = INPUT_BYTES,
     .output_bytes = OUTPUT_BYTES,
     .partial_bytes = PARTIAL_BYTES,
     .sessions = 1024,

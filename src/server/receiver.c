@@ -467,6 +467,7 @@ int weir__serve_receiver(struct weir__connection *c, const struct weir__amqp_eve
         free_receiver(r);
         return rc;
     }
+    if (r->stored) weir__amqp_large_frames(ev->link);
     weir__duty_start(&r->duty, c, ev->link, &calls);
     return 0;
 }
