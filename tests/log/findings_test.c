@@ -1,24 +1,12 @@
 /* findings_test.c - what an inspection says, word by word: which file, which bytes of it, whose events,
  * and how much of it is damage. */
+#include "segments.h"
+
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include <cmocka.h>
-
-#include "base/thread.h"
-#include "log/batch.h"
-#include "log/log.h"
-#include "support/simfs.h"
-
-#define DIR_NAME "log"
 #define PARTITIONS 3u /* the last has no events */
 #define BATCHES 13u   /* six in each of two segments, the last one alone in the third */
-#define PER_SEGMENT 6u
-#define BODY_BYTES 6000u
-#define SEGMENT_BYTES 65536u
 #define BLOCK ((uint64_t)WEIR__FS_BLOCK)
 #define FRONT (2 * BLOCK)                 /* a header and the heads */
 #define STEP 6080u                        /* a batch */
@@ -27,52 +15,23 @@
 #define HEADS BLOCK
 #define HEADS_AGAIN (SEGMENT_BYTES - FRONT)
 #define INDEX (SEGMENT_BYTES - FRONT - BLOCK + 4)
-#define SEGMENT_1 DIR_NAME "/00000001.seg"
 #define SEGMENT_2 DIR_NAME "/00000002.seg"
 #define SEGMENT_3 DIR_NAME "/00000003.seg"
 #define CONTROL DIR_NAME "/control"
 #define PRODUCERS DIR_NAME "/producers-00000001.tab"
 
 struct scene {
-    struct simfs *disk;
-    struct simclock clock;
-    struct weir__log_options o;
+    struct segments at;
     char said[4096]; /* a line for each finding */
     uint64_t damaged;
 };
 
-static void put(struct weir__log *log, uint32_t number)
-{
-    static uint8_t body[BODY_BYTES];
-    struct weir__log_batch b = {.partition = number % 2,
-                                .count = 1 + number % 3,
-                                .producer = {.id = 1 + number},
-                                .body = {weir__bytes_of(body, BODY_BYTES)}};
-
-    memset(body, 'x', sizeof body);
-    assert_int_equal(weir__log_append_wait(log, &b, weir__deadline_ns(20000), NULL, NULL), 0);
-}
-
 static int set_up(void **state)
 {
     struct scene *s = calloc(1, sizeof *s);
-    struct weir__log *log;
 
     assert_non_null(s);
-    s->disk = simfs_new();
-    s->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
-    s->o = (struct weir__log_options){.fs = simfs_fs(s->disk),
-                                      .clock = simclock(&s->clock),
-                                      .dir = DIR_NAME,
-                                      .hub_id = 5,
-                                      .partitions = PARTITIONS,
-                                      .segment_bytes_max = SEGMENT_BYTES,
-                                      .retain_ms = -1,
-                                      .no_threads = true};
-    assert_int_equal(weir__log_create(&s->o, NULL), 0);
-    assert_int_equal(weir__log_open(&log, &s->o, NULL), 0);
-    for (uint32_t i = 0; i < BATCHES; i++) put(log, i);
-    assert_int_equal(weir__log_close(log, NULL), 0);
+    segments_init(&s->at, PARTITIONS, BATCHES, true);
     *state = s;
     return 0;
 }
@@ -81,7 +40,7 @@ static int tear_down(void **state)
 {
     struct scene *s = *state;
 
-    simfs_free(s->disk);
+    segments_fini(&s->at);
     free(s);
     return 0;
 }
@@ -115,7 +74,7 @@ static void inspect(struct scene *s)
     struct weir_error err = {0};
 
     s->said[0] = 0;
-    if (weir__log_inspect(&s->o, note, s, &s->damaged, &err) != 0) fail_msg("%s", err.text);
+    if (weir__log_inspect(&s->at.o, note, s, &s->damaged, &err) != 0) fail_msg("%s", err.text);
 }
 
 /* ---- what is done to the log, beside turning bits ---- */
@@ -130,23 +89,23 @@ static void expire(struct scene *s)
 {
     struct weir__log *log;
 
-    s->o.retain_bytes = PER_SEGMENT * weir__batch_bytes(BODY_BYTES);
-    assert_int_equal(weir__log_open(&log, &s->o, NULL), 0);
+    s->at.o.retain_bytes = PER_SEGMENT * weir__batch_bytes(BODY_BYTES);
+    assert_int_equal(weir__log_open(&log, &s->at.o, NULL), 0);
     assert_int_equal(weir__log_step(log, NULL), 0);
     assert_int_equal(weir__log_close(log, NULL), 0);
 }
 
 static void add_files(struct scene *s)
 {
-    simfs_put(s->disk, DIR_NAME "/cut-1-2.bin", "x", 1);
-    simfs_put(s->disk, DIR_NAME "/cut", "x", 1);
-    simfs_put(s->disk, DIR_NAME "/00000044.seg", "x", 1); /* the next opening removes it */
+    simfs_put(s->at.disk, DIR_NAME "/cut-1-2.bin", "x", 1);
+    simfs_put(s->at.disk, DIR_NAME "/cut", "x", 1);
+    simfs_put(s->at.disk, DIR_NAME "/00000044.seg", "x", 1); /* the next opening removes it */
 }
 
 static void lose_segment(struct scene *s)
 {
-    assert_int_equal(s->o.fs->ops->remove(s->o.fs, SEGMENT_2, NULL), 0);
-    simfs_put(s->disk, DIR_NAME "/00000044.seg", "x", 1); /* it may have been this */
+    assert_int_equal(s->at.o.fs->ops->remove(s->at.o.fs, SEGMENT_2, NULL), 0);
+    simfs_put(s->at.disk, DIR_NAME "/00000044.seg", "x", 1); /* it may have been this */
 }
 
 static void cut_a_write(struct scene *s)
@@ -158,11 +117,11 @@ static void cut_a_write(struct scene *s)
     struct weir__log *log;
 
     memset(body, 'y', sizeof body);
-    assert_int_equal(weir__log_open(&log, &s->o, NULL), 0);
-    simfs_fail(s->disk, &fault);
+    assert_int_equal(weir__log_open(&log, &s->at.o, NULL), 0);
+    simfs_fail(s->at.disk, &fault);
     assert_int_equal(weir__log_append_wait(log, &b, weir__deadline_ns(20000), NULL, NULL),
                      WEIR_EUNKNOWN);
-    simfs_fail(s->disk, NULL);
+    simfs_fail(s->at.disk, NULL);
     weir__log_close(log, NULL);
 }
 
@@ -325,7 +284,7 @@ static void findings_are_exact(void **state)
         set_up((void **)&s);
         cases[i].first(s);
         for (int k = 0; k < 6 && cases[i].flips[k].path; k++)
-            simfs_flip(s->disk, cases[i].flips[k].path, cases[i].flips[k].byte * 8);
+            simfs_flip(s->at.disk, cases[i].flips[k].path, cases[i].flips[k].byte * 8);
         for (int k = 0; cases[i].said[k]; k++) add_line(want, "%s\n", cases[i].said[k]);
         inspect(s);
         if (strcmp(s->said, want) != 0) fail_msg("case %zu said\n%sand not\n%s", i, s->said, want);

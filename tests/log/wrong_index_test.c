@@ -1,66 +1,26 @@
 /* wrong_index_test.c - a stored index that is whole and does not say what the batches say: an inspection
  * tells of it, whichever field it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
+#include "segments.h"
 
-#include <cmocka.h>
-
-#include "base/thread.h"
-#include "log/batch.h"
 #include "log/index.h"
-#include "log/log.h"
 #include "log/segment.h"
-#include "support/simfs.h"
 
-#define DIR_NAME "log"
-#define SEGMENT_1 DIR_NAME "/00000001.seg"
 #define PARTITIONS 2u
-#define PER_SEGMENT 6u
 #define BATCHES (PER_SEGMENT + 1)
-#define BODY_BYTES 6000u
 #define STEP weir__batch_bytes(BODY_BYTES)
-#define SEGMENT_BYTES 65536u
 #define FRONT (2 * (uint64_t)WEIR__FS_BLOCK) /* a header and the heads */
 
 struct scene {
-    struct simfs *disk;
-    struct simclock clock;
-    struct weir__log_options o;
+    struct segments at;
     int64_t wrong; /* the partition whose index was told of; -1: none */
 };
-
-static void put(struct weir__log *log, uint32_t number)
-{
-    static uint8_t body[BODY_BYTES];
-    struct weir__log_batch b = {.partition = number % PARTITIONS,
-                                .count = 1 + number % 3,
-                                .body = {weir__bytes_of(body, BODY_BYTES)}};
-
-    memset(body, 'x', sizeof body);
-    assert_int_equal(weir__log_append_wait(log, &b, weir__deadline_ns(20000), NULL, NULL), 0);
-}
 
 static int set_up(void **state)
 {
     struct scene *s = calloc(1, sizeof *s);
-    struct weir__log *log;
 
     assert_non_null(s);
-    s->disk = simfs_new();
-    s->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
-    s->o = (struct weir__log_options){.fs = simfs_fs(s->disk),
-                                      .clock = simclock(&s->clock),
-                                      .dir = DIR_NAME,
-                                      .hub_id = 5,
-                                      .partitions = PARTITIONS,
-                                      .segment_bytes_max = SEGMENT_BYTES,
-                                      .retain_ms = -1,
-                                      .no_threads = true};
-    assert_int_equal(weir__log_create(&s->o, NULL), 0);
-    assert_int_equal(weir__log_open(&log, &s->o, NULL), 0);
-    for (uint32_t i = 0; i < BATCHES; i++) put(log, i);
-    assert_int_equal(weir__log_close(log, NULL), 0);
+    segments_init(&s->at, PARTITIONS, BATCHES, false);
     *state = s;
     return 0;
 }
@@ -69,7 +29,7 @@ static int tear_down(void **state)
 {
     struct scene *s = *state;
 
-    simfs_free(s->disk);
+    segments_fini(&s->at);
     free(s);
     return 0;
 }
@@ -112,9 +72,9 @@ static void store_index(struct scene *s, const struct weir__index_entry *more)
     struct weir__file *f;
     int bad;
 
-    assert_int_equal(s->o.fs->ops->open(s->o.fs, SEGMENT_1, 0, &f, NULL), 0);
-    assert_int_equal(weir__segment_read_header(f, s->o.hub_id, &h, &bad, NULL), 0);
-    stamp.seed = weir__batch_stamp(s->o.hub_id, h.secret).seed;
+    assert_int_equal(s->at.o.fs->ops->open(s->at.o.fs, SEGMENT_1, 0, &f, NULL), 0);
+    assert_int_equal(weir__segment_read_header(f, s->at.o.hub_id, &h, &bad, NULL), 0);
+    stamp.seed = weir__batch_stamp(s->at.o.hub_id, h.secret).seed;
     assert_int_equal(weir__index_store(x, f, &stamp, SEGMENT_BYTES - FRONT, NULL), 0);
     weir__file_close(f);
     weir__index_free(x);
@@ -136,7 +96,7 @@ static void a_wrong_index_is_told(void **state)
 
         s->wrong = -1;
         store_index(s, &more[i]);
-        assert_int_equal(weir__log_inspect(&s->o, note, s, &damaged, NULL), 0);
+        assert_int_equal(weir__log_inspect(&s->at.o, note, s, &damaged, NULL), 0);
         assert_int_equal(s->wrong, i == 0 ? -1 : (int)(PER_SEGMENT - 1) % (int)PARTITIONS);
         assert_int_equal(damaged, 0);
     }
