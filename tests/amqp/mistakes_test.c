@@ -145,6 +145,17 @@ static void check_end(struct peer *p, const struct mistake *m)
     if (m->level == CLOSES) assert_true(expect(s, WEIR__AMQP_EVENT_CLOSE)->local);
 }
 
+/* The peer answers, and detaches the other link: the owner hears of that one only. */
+static void check_told_once(struct peer *p)
+{
+    p->side.taken = p->side.count;
+    peer_say(p, 0, "16: 43 41");
+    peer_say(p, 0, "16: 52 01 41");
+    peer_hear(p, WEIR__AMQP_DETACH);
+    expect(&p->side, WEIR__AMQP_EVENT_DETACH);
+    expect_nothing(&p->side);
+}
+
 static void each_mistake_has_its_answer(void **state)
 {
     struct manners manners = {.credit = 2, .no_outcomes = true};
@@ -166,6 +177,7 @@ static void each_mistake_has_its_answer(void **state)
         while (p.heard_at < p.heard_len && p.heard[p.heard_at + 10] == 0x13)
             peer_hear(&p, WEIR__AMQP_FLOW); /* credit that was topped up */
         if (m->level != LIVES) check_end(&p, m);
+        if (m->level == DETACHES) check_told_once(&p);
         peer_hear_nothing(&p);
         peer_fini(&p);
     }
