@@ -84,8 +84,9 @@ static const char *list_methods(unsigned set, char *to, size_t room)
     *to = '\0';
     for (unsigned m = 0; m < WEIR__HTTP_METHODS; m++) {
         const char *name = weir__http_method_name((enum weir__http_method)m);
-        if (!(set & 1u << m) || used + strlen(name) + 3 > room) continue;
+        if (!(set & 1u << m)) continue;
         used += (size_t)snprintf(to + used, room - used, "%s%s", used ? ", " : "", name);
+        assert(used < room);
     }
     return to;
 }
