@@ -266,25 +266,54 @@ static void a_handshake_has_a_limit(void **state)
     echo_stop(&e);
 }
 
+/* A loop that waits here until it is let go. */
+struct hold {
+    struct weir__post post;
+    atomic_bool held, let_go;
+};
+
+static void hold(void *arg)
+{
+    struct hold *h = arg;
+
+    atomic_store(&h->held, true);
+    while (!atomic_load(&h->let_go)) sched_yield();
+}
+
+static void begin_hold(struct hold *h, struct weir__loop *l)
+{
+    *h = (struct hold){.held = false};
+    weir__post_init(&h->post, hold, h);
+    assert_int_equal(weir__loop_post(l, &h->post), 0);
+    while (!atomic_load(&h->held)) sched_yield();
+}
+
 /* Handshakes above the maximum wait for their turn, they are not lost. */
 static void handshakes_have_a_maximum(void **state)
 {
     struct echo e = {.room_max = 0};
     struct peer p = {.piece = 0};
-    int quiet[2];
+    struct hold first, second;
+    int quiet[2], late[3];
 
     (void)state;
     echo_start(&e, (struct weir__listener_options){.tls = context, .handshakes_max = 2});
+    begin_hold(&first, weir__loops_at(e.loops, 0)); /* so that they come all at once */
     for (int i = 0; i < 2; i++) quiet[i] = echo_client(&e);
-    listener_wait(&e, 2, 2);
     peer_open(&p, &e, TLS1_3_VERSION, NULL);
+    for (int i = 0; i < 3; i++) late[i] = echo_client(&e);
+    atomic_store(&first.let_go, true);
+    listener_wait(&e, 2, 2);
+    begin_hold(&second, weir__loops_at(e.loops, 0)); /* it has finished with its turn */
     assert_int_equal(weir__listener_counts(e.listener).open, 2);
+    atomic_store(&second.let_go, true);
     close(quiet[0]);
     assert_int_equal(peer_handshake(&p), 1);
     echo_wait(&e, 1, 0);
     assert_int_equal(weir__listener_counts(e.listener).refused, 0);
     peer_close(&p);
     close(quiet[1]);
+    for (int i = 0; i < 3; i++) close(late[i]);
     listener_wait(&e, 0, 0);
     echo_stop(&e);
 }
