@@ -280,9 +280,9 @@ static void encode_hub(struct cursor *c, const struct weir__manifest_hub *hub)
     }
 }
 
+/* Into zeros. */
 static void encode_header(const struct weir__manifest *m, uint64_t catalog_bytes, uint8_t *to)
 {
-    memset(to, 0, HEADER_BYTES);
     weir__store32(to, MANIFEST_MAGIC);
     weir__store32(to + 4, WEIR__MANIFEST_VERSION);
     weir__store64(to + 48, m->generation);
@@ -299,7 +299,7 @@ int weir__manifest_encode(const struct weir__manifest *m, struct weir__buf *buf,
     static const uint8_t zeros[8];
     struct cursor c = {.out = buf};
     struct weir__buf catalog;
-    uint8_t header[HEADER_BYTES];
+    uint8_t header[HEADER_BYTES] = {0};
     int rc;
 
     weir__buf_clear(buf);
