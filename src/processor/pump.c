@@ -19,11 +19,12 @@
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 30000 /* of a handler, or of what must be mended by somebody */
 #define PAUSE_RETRY_MAX_MS 5000
+#define STEADY_MS 10000       /* a stream that lasted so long was not taken in a quarrel */
 #define RELEASE_PAUSE_MS 5000 /* before what the program gave away may come back */
 
 struct orders {
     enum weir_close_reason stop, drain;
-    bool reopen, moved, doubted, paused, abandoned, shared;
+    bool reopen, moved, doubted, stolen, paused, abandoned, shared;
 };
 
 static int64_t pause_ms(uint32_t attempts, int64_t max_ms)
@@ -144,11 +145,12 @@ static void doubt_locked(struct weir_partition *p)
     weir__runner_note(p->processor);
 }
 
-static void doubt(struct weir_partition *p)
+static void doubt(struct weir_partition *p, bool stolen)
 {
     struct weir_processor *x = p->processor;
 
     weir__mutex_lock(&x->lock);
+    p->stolen = p->stolen || stolen;
     doubt_locked(p);
     weir__mutex_unlock(&x->lock);
 }
@@ -204,7 +206,10 @@ static void wake(void *user, int over)
     struct weir_processor *x = p->processor;
 
     weir__mutex_lock(&x->lock);
-    if (over == WEIR_ESTOLEN) doubt_locked(p);
+    if (over == WEIR_ESTOLEN) {
+        p->stolen = true;
+        doubt_locked(p);
+    }
     weir__runner_push(x, p);
     weir__mutex_unlock(&x->lock);
 }
@@ -239,6 +244,7 @@ static enum weir__pump open_stream(struct weir_partition *p)
 
     if (rc == 0) {
         p->tries = 0;
+        p->stream_ms = weir__now_ms();
         return WEIR__PUMP_AGAIN;
     }
     if (rc == WEIR_EEPOCH && p->shared) {
@@ -246,7 +252,7 @@ static enum weir__pump open_stream(struct weir_partition *p)
         p->shared = false;
         return WEIR__PUMP_AGAIN;
     }
-    if (rc == WEIR_EEPOCH) doubt(p);
+    if (rc == WEIR_EEPOCH) doubt(p, false);
     if (rc == WEIR_EINVAL && marked)
         weir__wrap(&err, rc,
                    "the checkpoint at %" PRIu64 " of partition %" PRIu32
@@ -461,8 +467,26 @@ static enum weir__pump receive(struct weir_partition *p, int64_t *due_ms)
     }
     forget_stream(p);
     if (rc != WEIR_ESTOLEN) return rest(p, WEIR_RECEIVING, &err);
-    doubt(p);
+    doubt(p, true);
     return WEIR__PUMP_AGAIN;
+}
+
+/* The store says that a partition is ours whose stream was stolen. It may have been a mistake once; whoever
+ * does it again and again is left more and more time, or both would do nothing else. */
+static bool note_theft(struct weir_partition *p)
+{
+    int64_t now_ms = weir__now_ms();
+    struct weir_error err;
+
+    if (now_ms - p->stream_ms > STEADY_MS) p->thefts = 0;
+    if (p->thefts++ == 0) return true;
+    p->retry_ms = now_ms + pause_ms(p->thefts - 1, PAUSE_RETRY_MAX_MS);
+    weir__fail(&err, WEIR_ESTOLEN,
+               "another reader took partition %" PRIu32 " %" PRIu32
+               " times, though the store says that it is ours: do others read this group with "
+               "another store?",
+               p->id, p->thefts);
+    return tell(p, WEIR_RECEIVING, &err);
 }
 
 /* ---- the turn ---- */
@@ -477,6 +501,7 @@ static void take_orders(struct weir_partition *p, struct orders *out)
                            .drain = p->drain,
                            .reopen = p->reopen,
                            .doubted = p->doubted,
+                           .stolen = p->reopen && p->stolen,
                            .paused = p->paused,
                            .abandoned = x->abandoned,
                            .shared = x->slots[p->id].shared};
@@ -485,6 +510,7 @@ static void take_orders(struct weir_partition *p, struct orders *out)
         weir__checkpoint_reopen(&p->checkpoint, &x->slots[p->id].record);
         atomic_store(&p->revoked, p->drain != 0);
     }
+    if (p->reopen) p->stolen = false;
     p->reopen = false;
     weir__checkpoint_tick(&p->checkpoint, weir__now_ms());
     if (weir__checkpoint_dirty(&p->checkpoint)) weir__runner_marks(x, false);
@@ -543,6 +569,7 @@ enum weir__pump weir__pump_turn(struct weir_partition *p, int64_t *due_ms)
         p->shared = o.shared;
         if (o.moved) p->tries = 0; /* by hand, to where it may work */
         if (p->tries < 2) p->retry_ms = 0;
+        if (o.stolen && !note_theft(p)) return WEIR__PUMP_ABANDONED;
     }
     began_ms = weir__now_ms();
     for (int i = 0; i < TURN_STEPS_MAX && next == WEIR__PUMP_AGAIN && !atomic_load(&p->called) &&

@@ -42,6 +42,7 @@ struct weir_partition {
     enum weir_close_reason drain;
     bool reopen;  /* at its slot's record */
     bool doubted; /* whether it is ours: waits for stop or reopen */
+    bool stolen;  /* which is why */
     bool paused;
     atomic_bool revoked;
 
@@ -70,6 +71,8 @@ struct weir_partition {
     struct weir_error why;     /* what it failed with */
     uint32_t attempts;         /* that failed, of the handler */
     uint32_t tries;            /* likewise, of the stream */
+    uint32_t thefts;           /* of streams that did not last */
+    int64_t stream_ms;         /* when the last one was opened */
     int64_t retry_ms;          /* nothing before then */
     int64_t quiet_ms;          /* since when no event came */
     int64_t last_time_ms;      /* enqueued time of the last event handled */

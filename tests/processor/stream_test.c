@@ -112,6 +112,38 @@ static void a_thief_is_looked_after_at_once(void **state)
     assert_int_equal(s.opens, 2);
 }
 
+/* Somebody with a store of his own takes it each time; once may be a mistake. */
+static void a_quarrel_is_not_kept_up(void **state)
+{
+    static const char told[] = "receiving: another reader took partition 0 %d times, though the "
+                               "store says that it is ours: do others read this group with another "
+                               "store?\n";
+    char all[4096] = "";
+    int64_t at = 0;
+
+    (void)state;
+    stage_start();
+    stage_pass(500);
+    stage_clear();
+    s.receive_rc = WEIR_ESTOLEN;
+    s.opened.wake(s.opened.user, WEIR_ESTOLEN);
+    stage_pass(60000);
+    s.receive_rc = 0;
+    for (int i = 2; at < 60000; i++) {
+        stage_note(all, "%" PRId64 " ", at);
+        stage_note(all, told, i);
+        at += 50 << (i - 2 < 7 ? i - 2 : 7) < 5000 ? 50 << (i - 2) : 5000;
+    }
+    expect_told(all);
+    stage_pass(20000); /* it lasted: the next time is the first again */
+    s.receive_rc = WEIR_ESTOLEN;
+    s.opened.wake(s.opened.user, 0);
+    assert_int_equal(weir_processor_step(s.processor, 0, NULL), 0);
+    s.receive_rc = 0;
+    stage_pass(100);
+    expect_told("");
+}
+
 /* ---- nothing to read ---- */
 
 /* A minute after the last events, if nothing else was said, and then every minute. */
@@ -211,6 +243,7 @@ int main(void)
         TEST(damaged_events_are_waited_at),
         TEST(events_that_are_gone_are_told),
         TEST(a_thief_is_looked_after_at_once),
+        TEST(a_quarrel_is_not_kept_up),
         TEST(the_idle_are_called_every_minute),
         TEST(an_idle_call_may_fail),
         TEST(partitions_take_turns),
