@@ -209,20 +209,21 @@ void weir__newcomer_leave(struct weir__newcomer *s, struct weir__budget *b)
 
 /* ---- accounts ---- */
 
-static void note_peak(struct weir__budget *b, size_t used)
+static void note_peak(struct weir__budget *b)
 {
-    size_t peak = atomic_load_explicit(&b->peak, memory_order_relaxed);
+    size_t peak = atomic_load_explicit(&b->peak, memory_order_relaxed),
+           used = atomic_load(&b->used);
 
     while (used > peak && !atomic_compare_exchange_weak(&b->peak, &peak, used)) continue;
 }
 
-static void move_by(struct weir__account *a, size_t bytes)
+static void set_bytes(struct weir__account *a, size_t bytes)
 {
     struct weir__budget *b = a->budget;
     size_t before = atomic_load(&a->bytes);
 
     if (bytes > before) {
-        note_peak(b, atomic_fetch_add(&b->used, bytes - before) + (bytes - before));
+        atomic_fetch_add(&b->used, bytes - before);
         if (a->stranger) atomic_fetch_add(&b->strangers, bytes - before);
     } else {
         atomic_fetch_sub(&b->used, before - bytes);
@@ -243,10 +244,13 @@ bool weir__account_grow(struct weir__account *a, size_t more)
 
     if (more == 0) return true;
     if (more > for_growth(b)) return false;
-    move_by(a, atomic_load(&a->bytes) + more);
-    if (atomic_load(&b->used) <= for_growth(b) && (!a->stranger || keep_share(b))) return true;
-    move_by(a, atomic_load(&a->bytes) - more);
-    return false;
+    set_bytes(a, atomic_load(&a->bytes) + more);
+    if (atomic_load(&b->used) > for_growth(b) || (a->stranger && !keep_share(b))) {
+        set_bytes(a, atomic_load(&a->bytes) - more);
+        return false;
+    }
+    note_peak(b);
+    return true;
 }
 
 void weir__account_set(struct weir__account *a, size_t bytes)
@@ -254,8 +258,10 @@ void weir__account_set(struct weir__account *a, size_t bytes)
     size_t before = atomic_load(&a->bytes);
 
     if (bytes == before) return;
-    move_by(a, bytes);
-    if (bytes > before && a->stranger) keep_share(a->budget);
+    set_bytes(a, bytes);
+    if (bytes < before) return;
+    note_peak(a->budget);
+    if (a->stranger) keep_share(a->budget);
 }
 
 void weir__account_trust(struct weir__account *a)

@@ -116,7 +116,9 @@ static void accounts_share_one_sum(void **state)
     assert_true(weir__account_grow(&one, 600));
     assert_false(weir__account_grow(&other, 500));
     assert_int_equal(atomic_load(&b.used), 600);
+    assert_int_equal(atomic_load(&b.peak), 600);
     assert_true(weir__account_grow(&other, 400));
+    assert_int_equal(atomic_load(&b.peak), 1000);
     weir__account_set(&one, 100);
     assert_true(weir__account_grow(&other, 500));
     assert_int_equal(atomic_load(&other.bytes), 900);
