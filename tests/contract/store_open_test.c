@@ -50,11 +50,39 @@ static void what_is_none_is_told_without_its_password(void **state)
     assert_null(strstr(err.text, "secret"));
 }
 
+static void urls_of_servers_are_looked_at(void **state)
+{
+    static const char *const good[] = {"postgres://h/d", "postgresql://u:p%40@h:1/d",
+                                       "postgres://a:1,b:23/d", "postgres:///d?host=/tmp"};
+    static const char *const bad[] = {NULL,
+                                      "",
+                                      "postgres:/h",
+                                      "postgresql:h",
+                                      "postgres://h:1x/d",
+                                      "postgres://a@b@c/d",
+                                      "postgres://h/d@e"};
+    struct weir_store *s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(weir_store_postgres(&s, good[i], NULL, &err), 0);
+        weir_store_close(s);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(weir_store_postgres(&s, bad[i], NULL, &err), WEIR_EINVAL);
+        assert_null(s);
+        assert_string_equal(err.text, "the store's URL should look like"
+                                      " postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %40, %2F"
+                                      " and %3A for @, / and : in a password");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_opens_its_store),
         cmocka_unit_test(what_is_none_is_told_without_its_password),
+        cmocka_unit_test(urls_of_servers_are_looked_at),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

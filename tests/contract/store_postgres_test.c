@@ -285,7 +285,13 @@ static void refusals_have_names(void **state)
     assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format 1"));
     assert_non_null(strstr(err.text, "use another database"));
-    run_sql("UPDATE weir.format SET version = 2");
+    run_sql("INSERT INTO weir.format VALUES (2)"); /* two rows say nothing, as does none */
+    assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
+    assert_non_null(strstr(err.text, "format -1"));
+    run_sql("DELETE FROM weir.format");
+    assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
+    assert_non_null(strstr(err.text, "format -1"));
+    run_sql("INSERT INTO weir.format VALUES (2)");
     assert_ok(rc_with(w, server.url));
 }
 
