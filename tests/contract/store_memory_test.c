@@ -2,6 +2,10 @@
 #define _GNU_SOURCE
 #include "contract/store_suite.h"
 
+#include "support/allocs.h"
+
+#define GROUPS_MAX 4096 /* of one store */
+
 static struct weir_store *store_open(int64_t call_ms)
 {
     struct weir_store_options o = {.size = sizeof o, .call_ms = call_ms};
@@ -41,10 +45,93 @@ static void handles_of_one_name_share(void **state)
     assert_string_equal(record_of(w, 0).owner, "a");
 }
 
+/* ---- limits ---- */
+
+static int beat_in(struct world *w, int number)
+{
+    char group[32];
+    struct weir_scope scope = {"space.example", "many", group};
+    struct weir_member m = member_named("a", 1, EXPIRE_MS);
+
+    snprintf(group, sizeof group, "%d", number);
+    return w->ops->beat(w->store, &scope, &m, &err);
+}
+
+static void groups_have_a_limit(void **state)
+{
+    struct world *w = *state, other = *w;
+
+    assert_ok(weir_store_memory(&other.store, "groups", NULL, &err));
+    for (int i = 0; i < GROUPS_MAX; i++) assert_ok(beat_in(&other, i));
+    assert_int_equal(beat_in(&other, GROUPS_MAX), WEIR_ELIMIT);
+    assert_string_equal(err.text, "more than 4096 groups in one store");
+    assert_ok(beat_in(&other, 0));
+    assert_ok(beat_in(&other, GROUPS_MAX - 1));
+    weir_store_close(other.store);
+}
+
+static int beat_here(struct world *w)
+{
+    return beat(w, "a", 1, EXPIRE_MS);
+}
+
+static int claim_here(struct world *w)
+{
+    struct weir_record r = {.partition = 1};
+
+    return claim(w, &r, "a", 1);
+}
+
+static int set_here(struct world *w)
+{
+    return w->ops->set(w->store, &w->scope, 2, NULL, &err);
+}
+
+static int read_here(struct world *w)
+{
+    struct weir_view view = {0};
+    int rc = w->ops->read(w->store, &w->scope, &view, &err);
+
+    assert_int_equal(view.member_count, rc == 0 ? 1 : 0);
+    assert_int_equal(view.record_count, rc == 0 ? 2 : 0);
+    weir_view_free(&view);
+    return rc;
+}
+
+/* A call without memory fails and does nothing; the same call succeeds afterwards. */
+static void memory_runs_out(void **state)
+{
+    static int (*const calls[])(struct world *) = {beat_here, claim_here, set_here, read_here};
+    struct world *w = *state;
+    int failures = 0;
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        for (uint64_t at = 1;; at++) {
+            int rc;
+
+            allocs_fail(at);
+            rc = calls[i](w);
+            if (!allocs_failed()) {
+                allocs_fail(0);
+                assert_ok(rc);
+                break;
+            }
+            allocs_fail(0);
+            assert_int_equal(rc, WEIR_ENOMEM);
+            failures++;
+        }
+    assert_true(failures >= 5);
+    read_ok(w);
+    assert_int_equal(w->view.member_count, 1);
+    assert_int_equal(w->view.record_count, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {STORE_CASES, STORE_CASE(names_are_stores),
-                                       STORE_CASE(handles_of_one_name_share)};
+                                       STORE_CASE(handles_of_one_name_share),
+                                       STORE_CASE(groups_have_a_limit),
+                                       STORE_CASE(memory_runs_out)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

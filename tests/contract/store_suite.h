@@ -581,6 +581,73 @@ static void a_checkpoint_is_set_before_anybody_came(void **state)
     assert_true(r.marked && r.sequence == UINT64_MAX);
 }
 
+/* Whatever the order was in which they were made. */
+static void records_are_in_the_order_of_partitions(void **state)
+{
+    static const uint32_t order[] = {5, 9, 1, 7, 3, UINT32_MAX, 0, 8};
+    static const uint32_t sorted[] = {0, 1, 3, 5, 7, 8, 9, UINT32_MAX};
+    struct world *w = *state;
+    char name[16];
+
+    for (size_t i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "o%" PRIu32, order[i]);
+        claim_first(w, order[i], name);
+    }
+    read_ok(w);
+    assert_int_equal(w->view.record_count, 8);
+    for (size_t i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "o%" PRIu32, sorted[i]);
+        assert_int_equal(w->view.records[i].partition, sorted[i]);
+        assert_string_equal(w->view.records[i].owner, name);
+        assert_int_equal(w->view.records[i].epoch, 1);
+    }
+}
+
+/* Until the store's clock is past that. */
+static void await_after(struct world *w, int64_t ms)
+{
+    int64_t deadline = time(NULL) + WAIT_MS_MAX / 1000;
+
+    do read_ok(w);
+    while (w->view.now_ms <= ms && time(NULL) < deadline);
+    assert_true(w->view.now_ms > ms);
+}
+
+/* A record that is made has both times, whoever made it; marks and hands move the second only. */
+static void records_know_when(void **state)
+{
+    struct world *w = *state;
+    struct weir_mark by_hand = {.offset = "77", .sequence = 7};
+    struct weir_record r = {0}, seen;
+    int64_t before;
+
+    assert_ok(claim(w, &r, "", 0)); /* nobody's from the beginning */
+    assert_int_equal(r.epoch, 0);
+    assert_true(r.acquired_ms > 0);
+    assert_int_equal(r.modified_ms, r.acquired_ms);
+    read_ok(w);
+    before = w->view.now_ms;
+    assert_ok(w->ops->set(w->store, &w->scope, 1, &by_hand, &err));
+    r = record_of(w, 1);
+    assert_in_range(r.acquired_ms, before, w->view.now_ms);
+    assert_in_range(r.modified_ms, r.acquired_ms, w->view.now_ms);
+
+    await_after(w, r.modified_ms);
+    assert_ok(w->ops->set(w->store, &w->scope, 1, NULL, &err));
+    seen = record_of(w, 1);
+    assert_int_equal(seen.acquired_ms, r.acquired_ms);
+    assert_true(seen.modified_ms > r.modified_ms);
+    assert_int_equal(seen.sequence, 0);
+    assert_string_equal(seen.offset, "");
+
+    assert_ok(claim(w, &seen, "a", 1));
+    await_after(w, seen.modified_ms);
+    assert_int_equal(mark_one(w, "a", mark_of(&seen, 9)), 0);
+    r = record_of(w, 1);
+    assert_int_equal(r.acquired_ms, seen.acquired_ms);
+    assert_true(r.modified_ms > seen.modified_ms);
+}
+
 /* ---- scopes and names ---- */
 
 static void scopes_never_meet(void **state)
@@ -752,7 +819,9 @@ static void one_thread_wins(void **state)
         STORE_CASE(marks_are_fenced), STORE_CASE(late_marks_are_refused),                          \
         STORE_CASE(turns_begin_with_the_owner), STORE_CASE(late_marks_do_not_undo_a_hand),         \
         STORE_CASE(marks_are_each_for_itself), STORE_CASE(a_checkpoint_is_set_by_hand),            \
-        STORE_CASE(a_checkpoint_is_set_before_anybody_came), STORE_CASE(scopes_never_meet),        \
-        STORE_CASE(names_reach_their_limits), STORE_CASE(one_thread_wins)
+        STORE_CASE(a_checkpoint_is_set_before_anybody_came),                                       \
+        STORE_CASE(records_are_in_the_order_of_partitions), STORE_CASE(records_know_when),         \
+        STORE_CASE(scopes_never_meet), STORE_CASE(names_reach_their_limits),                       \
+        STORE_CASE(one_thread_wins)
 
 #endif
