@@ -1,6 +1,6 @@
 /* moody.h - a server of one partition that does with batches what its script says, to see what a
  * client makes of it. It speaks AMQP by the engine, on a thread of its own, to one connection at a
- * time; tokens are always good.
+ * time; tokens are good unless a test says otherwise.
  *
  * Of idempotent producers it stores what is next in sequence, accepts the last batch once more, and
  * rejects everything else as out of sequence, as the service does. */
@@ -36,7 +36,8 @@ enum moody_mood {
     MOODY_LINGER,  /* cut the road, and store this and what had come behind it when a batch comes
                           by the next one, as when an old connection is read last */
     MOODY_BUSY,    /* server-busy */
-    MOODY_REFUSE   /* say it is too large, which is meant */
+    MOODY_REFUSE,  /* say it is too large, which is meant */
+    MOODY_KEEP     /* say nothing */
 };
 
 struct moody_batch {
@@ -65,6 +66,12 @@ struct moody {
     const char *offers;
     void (*attached)(struct moody *, const struct weir__amqp_event *);
     void (*flowed)(struct moody *, struct weir__amqp_link *);
+    /* Any link but those of $cbs, right behind the answer to its attach. */
+    void (*taken)(struct moody *, struct weir__amqp_link *);
+    const int *statuses; /* what $cbs says to the first tokens; to the others, 202 */
+    unsigned status_count;
+    unsigned silent;    /* the first connections, on which it says nothing */
+    atomic_uint tokens; /* that came */
 };
 
 /* ---- writing ---- */
@@ -126,19 +133,23 @@ static inline void moody_on_attach(struct moody *m, const struct weir__amqp_even
         terms.offered_capabilities =
             weir__amqp_bytes(WEIR__AMQP_SYMBOL, m->offers, strlen(m->offers));
     if (weir__amqp_accept(ev->link, &terms, NULL) != 0) abort();
+    if (!desk && m->taken) m->taken(m, ev->link);
 }
 
-/* "Accepted", to $cbs. */
+/* The answer of $cbs: "accepted", unless the test has another. */
 static inline void moody_welcome(struct moody *m, const struct weir__amqp_delivery *d)
 {
     struct weir__amqp_value null = {0};
     struct weir__amqp_properties p;
     struct weir__amqp_message request;
     struct weir__amqp_writer w;
+    unsigned number = atomic_fetch_add(&m->tokens, 1);
+    int status = number < m->status_count ? m->statuses[number] : 202;
     struct weir__bytes reply;
     uint8_t space[512];
     size_t mark;
 
+    if (m->connections <= m->silent) return;
     if (weir__amqp_message_scan(&request, d->payload, WEIR__AMQP_DEEP, NULL) != 0 ||
         weir__amqp_message_properties(&request, &p, NULL) != 0)
         abort();
@@ -151,7 +162,7 @@ static inline void moody_welcome(struct moody *m, const struct weir__amqp_delive
     weir__amqp_put_descriptor(&w, 0x74);
     mark = weir__amqp_put_open(&w);
     moody_put(&w, WEIR__AMQP_STRING, "status-code");
-    weir__amqp_put(&w, weir__amqp_signed(WEIR__AMQP_INT, 202));
+    weir__amqp_put(&w, weir__amqp_signed(WEIR__AMQP_INT, status));
     weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 2);
     weir__amqp_put_descriptor(&w, 0x77);
     weir__amqp_put(&w, null);
@@ -240,6 +251,7 @@ static inline void moody_on_batch(struct moody *m, struct weir__amqp_link *l,
     case MOODY_BUSY: moody_say(l, d->id, "com.microsoft:server-busy"); break;
     case MOODY_RELEASE: weir__amqp_settle(l, d->id, d->id, WEIR__AMQP_RELEASED, NULL); break;
     case MOODY_LINGER: moody_linger(m, b); break;
+    case MOODY_KEEP: break;
     default: moody_say(l, d->id, "amqp:link:message-size-exceeded"); break;
     }
 }

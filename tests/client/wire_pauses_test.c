@@ -1,0 +1,231 @@
+/* How long a client waits before it attaches a link again, and how long a batch waits for its
+ * outcome. */
+#include "client/hasty.h"
+
+/* ---- links ---- */
+
+static const char *const *refusals; /* of links, one after the other, right behind their attach */
+
+static void refuse(struct moody *by, struct weir__amqp_link *l)
+{
+    struct weir__amqp_error why;
+
+    if (!refusals[by->attaches - 1]) return;
+    why = weir__amqp_error_of(refusals[by->attaches - 1], "not now");
+    weir__amqp_detach(l, &why);
+}
+
+/* Opens a producer of a server that refuses links in this way. */
+static int open_refused(const char *const *why)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true};
+    struct weir_producer *p;
+    int rc;
+
+    refusals = why;
+    m.taken = refuse;
+    hasty_open();
+    rc = weir_producer_open(&p, w, "h", &o, &err);
+    if (rc == 0) close_producer(p);
+    hasty_close();
+    return rc;
+}
+
+/* After pauses that grow; when the other side is busy, after the one that it asks for. */
+static void a_link_is_tried_again(void **state)
+{
+    static const char *const why[] = {"amqp:link:detach-forced", "amqp:link:detach-forced",
+                                      "com.microsoft:server-busy", "amqp:internal-error", NULL};
+
+    (void)state;
+    hasty_expect(50, 100);
+    hasty_expect(100, 200);
+    hasty_expect(HASTY_BUSY_MS, HASTY_BUSY_MS);
+    hasty_expect(200, 400);
+    assert_ok(open_refused(why));
+    hasty_assert_passed(4);
+    assert_int_equal(m.attaches, 5);
+    assert_int_equal(atomic_load(&m.tokens), 1);
+    assert_int_equal(hasty_line_count, 0); /* it was never open */
+}
+
+/* With a new token, and once. */
+static void a_link_that_is_denied_is_tried_once_more(void **state)
+{
+    static const char denied[] = "amqp:unauthorized-access";
+    static const char *const once[] = {denied, NULL}, *const twice[] = {denied, denied, NULL};
+
+    (void)state;
+    hasty_expect(50, 100);
+    assert_ok(open_refused(once));
+    assert_int_equal(m.attaches, 2);
+    assert_int_equal(atomic_load(&m.tokens), 2);
+    hasty_set_up(NULL);
+    hasty_expect(50, 100);
+    assert_int_equal(open_refused(twice), WEIR_EDENIED);
+    assert_string_equal(err.text, "a link to h/Partitions/0: not now (amqp:unauthorized-access)");
+    assert_int_equal(m.attaches, 2);
+    assert_int_equal(atomic_load(&m.tokens), 2);
+}
+
+static atomic_uint flows; /* that the server has seen */
+
+/* The first three links go as soon as they are open: two are denied, one has no reason. */
+static void detach_thrice(struct moody *by, struct weir__amqp_link *l)
+{
+    struct weir__amqp_error why = weir__amqp_error_of("amqp:unauthorized-access", "anew");
+
+    (void)by;
+    if (atomic_fetch_add(&flows, 1) < 3)
+        weir__amqp_detach(l, atomic_load(&flows) < 3 ? &why : NULL);
+}
+
+/* A link that was open is attached again however often it is denied, and the log tells why. */
+static void a_link_that_was_open_is_tried_on(void **state)
+{
+    struct weir_receiver *r;
+
+    (void)state;
+    atomic_store(&flows, 0);
+    m.flowed = detach_thrice;
+    for (unsigned i = 0; i < 3; i++) hasty_expect(50, 100);
+    hasty_open();
+    r = hasty_open_on("h");
+    hasty_assert_passed(3);
+    while (atomic_load(&flows) < 4) sched_yield();
+    weir_receiver_close(r);
+    hasty_close();
+    assert_int_equal(m.attaches, 4);
+    assert_int_equal(atomic_load(&m.tokens), 3);
+    assert_int_equal(hasty_line_count, 3);
+    hasty_assert_line(0, "info client: h/ConsumerGroups/$Default/Partitions/0: anew "
+                         "(amqp:unauthorized-access)");
+    hasty_assert_line(2, "info client: h/ConsumerGroups/$Default/Partitions/0: closed by the other "
+                         "side, which gave no reason");
+}
+
+/* Every link, the second one when it is open. */
+static void deny(struct moody *by, struct weir__amqp_link *l)
+{
+    struct weir__amqp_error why = weir__amqp_error_of("amqp:unauthorized-access", "no more");
+
+    if (by->attaches != 2 || weir__amqp_link_credit(l) > 0) weir__amqp_detach(l, &why);
+}
+
+/* What happened before it was open does not count, nor that it was ended then. */
+static void a_link_that_is_not_let_in_again_fails(void **state)
+{
+    struct weir_received got;
+    struct weir_receiver *r;
+
+    (void)state;
+    m.taken = m.flowed = deny;
+    hasty_expect(50, 100);
+    hasty_expect(50, 100);
+    hasty_expect(100, 200);
+    hasty_open();
+    r = hasty_open_on("h");
+    assert_int_equal(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err), WEIR_EDENIED);
+    assert_non_null(strstr(err.text, "no more (amqp:unauthorized-access)"));
+    hasty_assert_passed(3);
+    weir_receiver_close(r);
+    hasty_close();
+    assert_int_equal(m.attaches, 4);
+    assert_int_equal(atomic_load(&m.tokens), 4);
+}
+
+/* ---- batches ---- */
+
+#define FULL 4u /* batches of the largest size are all that may be on their way */
+
+static char body[1 << 20];
+
+static void told(void *user, int rc, const struct weir_receipt *at, const struct weir_error *why)
+{
+    (void)user, (void)rc, (void)at, (void)why;
+}
+
+/* Nothing that is sent from here on has an outcome. */
+static void open_silent(void)
+{
+    m.steps = FULL;
+    for (unsigned i = 0; i < FULL; i++) m.script[i] = MOODY_KEEP;
+    hasty_open();
+}
+
+/* To the byte. */
+static void so_much_is_on_its_way(void **state)
+{
+    struct weir_event e = {.body = weir_bytes(body, sizeof body - BATCH_OVERHEAD)};
+    struct weir_producer *p;
+
+    (void)state;
+    open_silent();
+    p = open_pinned(w, 0);
+    for (unsigned i = 0; i < FULL; i++)
+        assert_ok(weir_producer_send_async(p, &e, 1, 0, told, NULL, &err));
+    e.body.len = 1;
+    assert_int_equal(weir_producer_send_async(p, &e, 1, 0, told, NULL, &err), WEIR_EBUSY);
+    assert_string_equal(err.text, "4194304 bytes are on their way already");
+    assert_int_equal(weir_producer_send(p, &e, 1, 10, NULL, &err), WEIR_EBUSY);
+    assert_string_equal(err.text, "4194304 bytes are on their way already");
+    assert_int_equal(weir_producer_close(p, 0, &err), WEIR_EUNKNOWN);
+    hasty_close();
+}
+
+/* A minute. */
+static void an_outcome_is_waited_for_so_long(void **state)
+{
+    struct weir_event e = {.body = weir_text("x")};
+    char text[WEIR_ERROR_TEXT_BYTES];
+    struct weir_producer *p;
+
+    (void)state;
+    hasty_expect(60000 - PATIENCE_MS, 60000);
+    open_silent();
+    p = open_pinned(w, 0);
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_EUNKNOWN);
+    snprintf(text, sizeof text, "no answer to the batch: no answer from %s within 60000 ms",
+             m.address);
+    assert_string_equal(err.text, text);
+    hasty_assert_passed(1);
+    close_producer(p);
+    hasty_close();
+}
+
+/* Of what was sent nobody knows, of what was not everybody does. */
+static void deadlines_of_batches(void **state)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p;
+
+    (void)state;
+    open_silent();
+    p = open_pinned(w, 0);
+    assert_int_equal(weir_producer_send(p, &e, 1, 500, NULL, &err), WEIR_EUNKNOWN);
+    assert_string_equal(err.text, "no answer to the batch before the deadline");
+    close_producer(p);
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    assert_ok(weir_producer_send_async(p, &e, 1, 0, told, NULL, &err));
+    assert_int_equal(weir_producer_send(p, &e, 1, 20, NULL, &err), WEIR_EBUSY);
+    assert_string_equal(err.text, "the batch could not be sent before the deadline");
+    assert_int_equal(weir_producer_close(p, 0, NULL), WEIR_EUNKNOWN);
+    hasty_close();
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, hasty_set_up)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_link_is_tried_again),
+        TEST(a_link_that_is_denied_is_tried_once_more),
+        TEST(a_link_that_was_open_is_tried_on),
+        TEST(a_link_that_is_not_let_in_again_fails),
+        TEST(so_much_is_on_its_way),
+        TEST(an_outcome_is_waited_for_so_long),
+        TEST(deadlines_of_batches),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
