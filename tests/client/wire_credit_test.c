@@ -1,0 +1,205 @@
+/* How many messages a receiver lets come, and when it lets more come: what fits into bytes_max beside
+ * what it holds, by the size of those before, and no more than events_max. */
+#include "client/contract/place.h"
+
+#include <unistd.h>
+
+#include "amqp/message.h"
+#include "client/moody.h"
+
+#define HANG_S 60
+#define FLOWS_MAX 16
+#define MESSAGE_BYTES 8192
+#define LENGTH_BYTES 4u  /* that a receiver counts for a message besides its own */
+#define SECTION_BYTES 8u /* of a long body */
+
+static struct moody moody;
+static size_t size;               /* of the messages */
+static unsigned sends[FLOWS_MAX]; /* how many go out when credit has come so often */
+static atomic_uint flow_count;
+static char flows[256]; /* the credit each time; the server's until it ends */
+static uint64_t sequence;
+
+/* ---- the server ---- */
+
+/* A message of just this many bytes with what a receiver counts besides. */
+static size_t compose(uint8_t to[MESSAGE_BYTES])
+{
+    struct weir__amqp_stamp stamp = {.sequence = (int64_t)sequence, .offset = 4096};
+    uint8_t stored[MESSAGE_BYTES] = {0x00, 0x53, 0x75, 0xb0};
+    size_t len = 0, body = 0;
+
+    for (int round = 0; round < 2; round++) { /* the first finds out what the stamp takes */
+        for (int i = 0; i < 4; i++) stored[4 + i] = (uint8_t)(body >> (24 - 8 * i));
+        if (weir__amqp_compose(weir__bytes_of(stored, SECTION_BYTES + body), &stamp, to,
+                               MESSAGE_BYTES, &len, NULL) != 0)
+            abort();
+        if (round == 0) body = size - LENGTH_BYTES - len;
+    }
+    if (len + LENGTH_BYTES != size) abort();
+    return len;
+}
+
+static void on_flow(struct moody *m, struct weir__amqp_link *l)
+{
+    unsigned number = atomic_load(&flow_count);
+    size_t used = strlen(flows);
+    uint8_t message[MESSAGE_BYTES];
+
+    (void)m;
+    snprintf(flows + used, sizeof flows - used, "%s%u", used ? " " : "", weir__amqp_link_credit(l));
+    for (unsigned i = 0; number < FLOWS_MAX && i < sends[number]; i++, sequence++)
+        if (weir__amqp_send(l, weir__bytes_of(message, compose(message)), 0, true, NULL) != 0)
+            abort();
+    atomic_store(&flow_count, number + 1);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    alarm(HANG_S);
+    memset(&moody, 0, sizeof moody);
+    memset(sends, 0, sizeof sends);
+    *flows = '\0';
+    atomic_store(&flow_count, 0);
+    sequence = 0;
+    moody.flowed = on_flow;
+    return 0;
+}
+
+/* ---- the client ---- */
+
+static void await_flows(unsigned count)
+{
+    while (atomic_load(&flow_count) < count) sched_yield();
+}
+
+/* A receiver with these limits reads one message after another; credits[i] have come, in all, before
+ * it reads message i. In the end they were these. */
+static void check(size_t bytes_max, uint32_t events_max, const unsigned *credits, unsigned count,
+                  const char *want)
+{
+    const struct weir_receiver_options ro = {.size = sizeof ro,
+                                             .bytes_max = bytes_max,
+                                             .events_max = events_max};
+    struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS};
+    struct weir_receiver *r;
+    char text[256];
+    struct weir *w;
+
+    moody_start(&moody);
+    snprintf(text, sizeof text,
+             "Endpoint=sb://%s/;SharedAccessKeyName=any;SharedAccessKey=any;"
+             "UseDevelopmentEmulator=true",
+             moody.address);
+    assert_ok(weir_open(&w, text, &o, &err));
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &ro, &err));
+    await_flows(1);
+    for (unsigned i = 0; i < count; i++) {
+        await_flows(credits[i]);
+        assert_int_equal(receive_one(r).sequence, i);
+    }
+    weir_receiver_close(r);
+    assert_ok(weir_close(w, &err));
+    moody_stop(&moody);
+    assert_string_equal(flows, want);
+}
+
+/* Of a message that nobody has seen 4 KiB are expected, and one may always come. */
+static void the_first_credit(void **state)
+{
+    static const struct {
+        size_t bytes_max;
+        uint32_t events_max;
+        const char *credit;
+    } cases[] = {
+        {0, 0, "64"},
+        {1, 0, "1"},
+        {4095, 0, "1"},
+        {8191, 0, "1"},
+        {8192, 0, "2"},
+        {0, 10, "10"},
+        {0, 64, "64"},
+        {0, 65, "64"},
+        {4095, 3, "1"},
+        {4096, 1, "1"},
+        {4096u * 4096, 0, "4096"},
+        {4096u * 4095, 0, "4095"},
+        {4096u * 4097, 0, "4096"},
+        {1u << 26, 4095, "4095"},
+        {1u << 26, 4097, "4096"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        start(NULL);
+        check(cases[i].bytes_max, cases[i].events_max, NULL, 0, cases[i].credit);
+    }
+}
+
+/* Ten fit, or nine. A quarter is read before more may come, and it is said when that is twice as much as may
+ * come already. */
+static void credit_follows_what_was_read(void **state)
+{
+    static const unsigned credits[] = {1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3};
+
+    (void)state;
+    size = 4096;
+    sends[0] = 10;
+    sends[3] = 1; /* which comes when all is read and somebody waits */
+    check(10 * size, 0, credits, 11, "10 2 5 10");
+    start(NULL);
+    sends[0] = 9;
+    check(9 * size, 0, credits, 9, "9 2 5");
+}
+
+/* The same by number, without regard to size. */
+static void credit_follows_how_many_were_read(void **state)
+{
+    static const unsigned credits[] = {1, 1, 2, 3, 3};
+
+    (void)state;
+    size = 200;
+    sends[0] = 4;
+    sends[3] = 1;
+    check(0, 4, credits, 5, "4 1 2 4");
+}
+
+/* Messages that are larger than expected count from the first on: five were let come, and two would
+ * have fit. */
+static void large_messages_count_at_once(void **state)
+{
+    static const unsigned credits[] = {1, 1, 1, 1, 1, 2};
+
+    (void)state;
+    size = 8000;
+    sends[0] = 5;
+    sends[2] = 1;
+    check(5 * 4096, 0, credits, 6, "5 1 2");
+}
+
+/* Smaller ones by an eighth: 3609 bytes are expected behind one of 196, and two such fit, or not. */
+static void small_messages_count_little_by_little(void **state)
+{
+    (void)state;
+    size = 196;
+    sends[0] = 1;
+    check(196 + 2 * 3609, 0, (const unsigned[]){2}, 1, "1 2");
+    start(NULL);
+    sends[0] = 1;
+    check(196 + 2 * 3609 - 1, 0, (const unsigned[]){2}, 1, "1 1");
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, start)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_first_credit),
+        TEST(credit_follows_what_was_read),
+        TEST(credit_follows_how_many_were_read),
+        TEST(large_messages_count_at_once),
+        TEST(small_messages_count_little_by_little),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
