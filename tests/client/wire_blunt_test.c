@@ -111,6 +111,31 @@ static void few_handles_are_enough(void **state)
     }
 }
 
+/* Sixteen producers, two hundred receivers; and who leaves makes room. */
+static void links_share_sessions(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = WIDE});
+    struct weir *w = open_blunt(b);
+    struct weir_receiver *r[201];
+    struct weir_producer *p[17];
+
+    (void)state;
+    for (unsigned i = 0; i < 17; i++) {
+        p[i] = open_pinned(w, 0);
+        assert_int_equal(atomic_load(&b->begun), i < 16 ? 2 : 3); /* with that of $cbs */
+    }
+    for (unsigned i = 0; i < 201; i++) {
+        r[i] = open_receiver(w, 0);
+        assert_int_equal(atomic_load(&b->begun), i < 200 ? 4 : 5);
+    }
+    weir_receiver_close(r[0]);
+    r[0] = open_receiver(w, 0);
+    assert_int_equal(atomic_load(&b->begun), 5);
+    for (unsigned i = 0; i < 201; i++) weir_receiver_close(r[i]);
+    for (unsigned i = 0; i < 17; i++) close_producer(p[i]);
+    close_both(w, b);
+}
+
 static void *open_one(void *arg)
 {
     struct weir_producer_options o = {.size = sizeof o, .pinned = true};
@@ -295,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_window_of_one_is_enough, start),
         cmocka_unit_test_setup(few_handles_are_enough, start),
+        cmocka_unit_test_setup(links_share_sessions, start),
         cmocka_unit_test_setup(few_handles_are_enough_at_once, start),
         cmocka_unit_test_setup(one_handle_is_too_few_for_tokens, start),
         cmocka_unit_test_setup(a_detach_that_nobody_answers, start),
