@@ -62,13 +62,17 @@ static void open_contexts(struct pair *p, const struct weir__tls_options *server
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, p->fd), 0);
 }
 
+static void begin(struct pair *p)
+{
+    assert_int_equal(weir__tls_new(&p->server, p->contexts[0], p->fd[0], NULL, &err), 0);
+    assert_int_equal(weir__tls_new(&p->client, p->contexts[1], p->fd[1], "localhost", &err), 0);
+}
+
 /* How the client's handshake went. */
 static enum weir__flow meet(struct pair *p)
 {
     enum weir__flow server = WEIR__FLOW_WAIT, client = WEIR__FLOW_WAIT;
 
-    assert_int_equal(weir__tls_new(&p->server, p->contexts[0], p->fd[0], NULL, &err), 0);
-    assert_int_equal(weir__tls_new(&p->client, p->contexts[1], p->fd[1], "localhost", &err), 0);
     for (int i = 0; i < 10; i++) {
         if (client == WEIR__FLOW_WAIT) client = weir__tls_handshake(p->client, &err);
         if (server == WEIR__FLOW_WAIT) server = weir__tls_handshake(p->server, NULL);
@@ -99,6 +103,7 @@ static void a_chain_is_shown_whole(void **state)
         struct pair p;
         if (whole) server.certificate = pem_bytes(chain);
         open_contexts(&p, &server, &client);
+        begin(&p);
         assert_int_equal(meet(&p), whole ? WEIR__FLOW_MOVED : WEIR__FLOW_FAILED);
         part(&p);
     }
@@ -119,6 +124,7 @@ static void a_certificate_is_changed_on_the_way(void **state)
     open_contexts(&p, &server, &client);
     assert_int_equal(weir__tls_context_renew(p.contexts[0], &good, &err), 0);
     assert_int_equal(weir__tls_context_renew(p.contexts[0], &bad, &err), WEIR_EINVAL);
+    begin(&p);
     assert_int_equal(meet(&p), WEIR__FLOW_MOVED);
     part(&p);
 }
@@ -138,6 +144,7 @@ static void a_client_has_the_name_that_it_shows(void **state)
     for (int shown = 0; shown < 2; shown++) {
         struct pair p;
         open_contexts(&p, &server, shown ? &named : &client);
+        begin(&p);
         assert_int_equal(meet(&p), WEIR__FLOW_MOVED);
         assert_int_equal(weir__tls_subject(p.server, subject, sizeof subject), shown);
         assert_int_equal(weir__tls_identify(p.server, &identity), shown);
@@ -162,6 +169,7 @@ static void each_end_is_told_what_it_can_do(void **state)
 
     (void)state;
     open_contexts(&p, &server, &client);
+    begin(&p);
     assert_int_equal(meet(&p), WEIR__FLOW_MOVED);
     assert_int_equal(weir__tls_write(p.server, weir__bytes_of("0123456789", 10), &n, &err),
                      WEIR__FLOW_MOVED);
@@ -185,28 +193,50 @@ static void each_end_is_told_what_it_can_do(void **state)
     part(&p);
 }
 
-/* An end without a goodbye is an end; a road that is broken is not. */
+/* An end without a goodbye is an end; a road that is broken is not, and it is said how. */
 static void the_end_of_the_road_is_told(void **state)
 {
+    static const struct {
+        bool unread; /* a socket that is closed before it was read to its end is reset */
+        enum { GREETS, READS, WRITES } server;
+        enum weir__flow flow;
+        const char *text;
+    } rows[] = {
+        {false, GREETS, WEIR__FLOW_ENDED, ""},
+        {true, GREETS, WEIR__FLOW_FAILED, "TLS handshake: Connection reset by peer"},
+        {false, READS, WEIR__FLOW_ENDED, ""},
+        {true, READS, WEIR__FLOW_FAILED, "TLS: Connection reset by peer"},
+        {false, WRITES, WEIR__FLOW_FAILED, "TLS: Broken pipe"},
+    };
     struct weir__tls_options server = shows(&other), client = trusts(&root);
+    enum weir__flow flow;
     struct pair p;
     uint8_t byte;
     size_t n;
 
     (void)state;
-    for (int writes = 0; writes < 2; writes++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         open_contexts(&p, &server, &client);
-        assert_int_equal(meet(&p), WEIR__FLOW_MOVED);
-        shutdown(p.fd[1], SHUT_RDWR);
-        if (writes)
-            assert_int_equal(weir__tls_write(p.server, weir__bytes_of("x", 1), &n, &err),
-                             WEIR__FLOW_FAILED);
-        else
+        begin(&p);
+        if (rows[i].server != GREETS) {
+            assert_int_equal(meet(&p), WEIR__FLOW_MOVED);
+            assert_int_equal(weir__tls_read(p.client, &byte, 1, &n, &err), WEIR__FLOW_WAIT);
+        }
+        if (rows[i].unread) assert_int_equal(write(p.fd[0], "x", 1), 1);
+        close(p.fd[1]);
+        p.fd[1] = -1;
+        err = (struct weir_error){0};
+        flow = rows[i].server == GREETS ? weir__tls_handshake(p.server, &err)
+               : rows[i].server == READS
+                   ? weir__tls_read(p.server, &byte, 1, &n, &err)
+                   : weir__tls_write(p.server, weir__bytes_of("x", 1), &n, &err);
+        assert_int_equal(flow, rows[i].flow);
+        assert_string_equal(err.text, rows[i].text);
+        assert_int_equal(err.code, flow == WEIR__FLOW_FAILED ? WEIR_EUNREACHABLE : 0);
+        if (rows[i].server == WRITES) /* the other direction has an end of its own */
             assert_int_equal(weir__tls_read(p.server, &byte, 1, &n, &err), WEIR__FLOW_ENDED);
         part(&p);
     }
-    assert_int_equal(err.code, WEIR_EUNREACHABLE);
-    assert_string_equal(err.text, "TLS: Broken pipe");
 }
 
 static void what_is_wrong_is_told(void **state)
