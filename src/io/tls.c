@@ -29,7 +29,6 @@ struct weir__tls {
     SSL *ssl;
     int fd;
     int errnum; /* of the last call on the socket that failed */
-    bool hung_up;
     bool wants_write;
 };
 
@@ -50,7 +49,6 @@ static int road_read(BIO *b, char *to, int room)
     do {
         n = recv(t->fd, to, (size_t)room, 0);
     } while (n < 0 && errno == EINTR);
-    if (n == 0) t->hung_up = true;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         BIO_set_retry_read(b);
     else if (n < 0)
@@ -76,11 +74,9 @@ static int road_write(BIO *b, const char *at, int len)
 
 static long road_control(BIO *b, int command, long number, void *at)
 {
-    struct weir__tls *t = BIO_get_data(b);
-
+    (void)b;
     (void)number;
     (void)at;
-    if (command == BIO_CTRL_EOF) return t->hung_up;
     return command == BIO_CTRL_FLUSH;
 }
 
@@ -184,7 +180,7 @@ static int set_trust(struct weir__tls_context *c, const struct weir__tls_options
 static int set_rules(SSL_CTX *ssl, struct weir_error *err)
 {
     SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
+                                 SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                               SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
@@ -325,7 +321,7 @@ static enum weir__flow judge(struct weir__tls *t, int rc, const char *what, stru
     case SSL_ERROR_WANT_WRITE: t->wants_write = true; return WEIR__FLOW_WAIT;
     case SSL_ERROR_ZERO_RETURN: return WEIR__FLOW_ENDED;
     case SSL_ERROR_SYSCALL:
-        if (t->errnum == 0) return WEIR__FLOW_ENDED;
+        if (t->errnum == 0) return WEIR__FLOW_ENDED; /* it has no goodbye, and needs none */
         weir__fail_errno(err, t->errnum, what);
         if (err) err->code = WEIR_EUNREACHABLE;
         return WEIR__FLOW_FAILED;
