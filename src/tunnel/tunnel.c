@@ -14,8 +14,7 @@ struct weir__tunnel {
     size_t head_at;
     struct weir__buf rest; /* what came behind the request, to be read first */
     size_t rest_at;
-    bool held;  /* room was asked for and refused */
-    bool ended; /* the inner owner knows that nothing more comes */
+    bool closed; /* the inner owner knows of the WebSocket's close */
 };
 
 /* ---- in ---- */
@@ -50,7 +49,6 @@ static void read_rest(struct weir__tunnel *t)
         push(t);
     }
     weir__buf_fini(&t->rest);
-    t->rest_at = 0;
 }
 
 /* Moves what can be moved. An owner that takes no more asks for it later, by resuming the reading,
@@ -61,23 +59,20 @@ static void move(struct weir__tunnel *t)
     read_rest(t);
     if (weir__websocket_payload(t->socket).len) {
         weir__tcp_pause(t->tcp);
-    } else if (weir__websocket_closed(t->socket) && !t->ended) {
-        t->ended = true;
+    } else if (weir__websocket_closed(t->socket) && !t->closed) {
+        t->closed = true;
         t->calls->ended(t->inner);
     }
     weir__tcp_flush(t->tcp);
 }
 
+/* While something of the rest waits, the frames take nothing. */
 static uint8_t *give_room(void *owner, size_t *room)
 {
     struct weir__tunnel *t = owner;
-    uint8_t *to = NULL;
 
-    *room = 0;
     move(t);
-    if (t->rest.len == 0) to = weir__websocket_input(t->socket, room);
-    t->held = !to;
-    return to;
+    return weir__websocket_input(t->socket, room);
 }
 
 static void received(void *owner, size_t bytes)
@@ -88,12 +83,11 @@ static void received(void *owner, size_t bytes)
     move(t);
 }
 
+/* Never behind a close, after which nothing is read. */
 static void ended(void *owner)
 {
     struct weir__tunnel *t = owner;
 
-    if (t->ended) return;
-    t->ended = true;
     t->calls->ended(t->inner);
 }
 
@@ -131,7 +125,7 @@ static void sent(void *owner, size_t bytes)
         t->head_at += bytes;
     } else {
         weir__websocket_sent(t->socket, bytes);
-        if (t->held) weir__tcp_resume(t->tcp);
+        weir__tcp_resume(t->tcp); /* pongs that waited may have stopped the reading */
     }
 }
 

@@ -1,8 +1,10 @@
 /* server_test.c - the server's side of a tunnel, whose owner has little room or much to say, and a
  * plain client at the other end. */
 #include <arpa/inet.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -12,15 +14,18 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
-#include "io/listener.h"
+#include "http/websocket.h"
+#include "io/state.h"
 #include "tunnel/tunnel.h"
 
 #define PATIENCE_MS 20000
 #define ROOM 1000       /* bytes that the owner holds */
 #define MUCH (16 << 20) /* more than sockets hold */
+#define BUFFER 65536    /* of the sockets */
 #define HEAD "said in HTTP\r\n\r\n"
 
-/* An owner that sends back what it gets; or that has `much` to say and ends at the first byte. */
+/* An owner that sends back what it gets; or that has `much` to say and ends at the first byte; or
+ * that answers a close and ends when its answer is gone. */
 struct server {
     struct weir__loops *loops;
     struct weir__listener *listener;
@@ -30,8 +35,11 @@ struct server {
     size_t much_len;
     uint8_t held[ROOM];
     size_t held_len;
-    bool starved;
+    bool starved, answers;
+    unsigned refused;
     unsigned ended; /* how often it was told */
+    struct weir__post probe;
+    atomic_int paused; /* what the probe saw: -1, not yet */
 
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
@@ -51,7 +59,9 @@ static uint8_t *give_room(void *arg, size_t *room)
 
     *room = ROOM - s->held_len;
     s->starved = *room == 0;
-    return *room ? s->held + s->held_len : NULL;
+    if (s->starved) s->refused++;
+    return s->starved && s->refused % 2 ? NULL
+                                        : s->held + s->held_len; /* either way of having none */
 }
 
 static void received(void *arg, size_t bytes)
@@ -69,7 +79,8 @@ static void ended(void *arg)
     struct server *s = arg;
 
     s->ended++;
-    weir__tcp_end(s->tcp);
+    if (!s->answers) weir__tcp_end(s->tcp);
+    if (s->answers) s->held_len = 1;
 }
 
 static struct weir__bytes output(void *arg)
@@ -91,6 +102,7 @@ static void sent(void *arg, size_t bytes)
     s->held_len -= bytes;
     memmove(s->held, s->held + bytes, s->held_len);
     if (s->starved) weir__tcp_resume(s->tcp);
+    if (s->answers) weir__tcp_end(s->tcp);
 }
 
 static void closed(void *arg, const struct weir_error *why)
@@ -111,8 +123,10 @@ static bool accepted(void *user, struct weir__tcp *tcp)
 {
     struct server *s = user;
     struct weir__tunnel *t;
+    int small = BUFFER;
 
     s->tcp = tcp;
+    setsockopt(tcp->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
     if (weir__tunnel_new(&t, NULL, weir__bytes_of(HEAD, strlen(HEAD)), s->rest, NULL) != 0)
         return false;
     weir__tunnel_start(t, tcp, &calls, s);
@@ -125,8 +139,9 @@ static int start(struct server *s)
     struct weir__listener_options o = {.address = "127.0.0.1:0", .accepted = accepted, .user = s};
     struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), small = BUFFER;
 
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
     weir__mutex_init(&s->lock);
     weir__cond_init(&s->changed);
     assert_int_equal(weir__loops_start(&s->loops, &(struct weir__loops_options){.count = 1}, NULL),
@@ -290,6 +305,27 @@ static void a_talker_is_heard_to_its_end(void **state)
     assert_int_equal(s.ended, 0);
 }
 
+static void look(void *arg)
+{
+    struct server *s = arg;
+
+    atomic_store(&s->paused, s->tcp->paused);
+}
+
+/* Waits until the server does not read. */
+static void wait_paused(struct server *s)
+{
+    int64_t deadline_ns = weir__deadline_ns(PATIENCE_MS);
+
+    do {
+        assert_true(weir__mono_ns() < deadline_ns);
+        atomic_store(&s->paused, -1);
+        weir__post_init(&s->probe, look, s);
+        assert_int_equal(weir__loop_post(weir__loops_at(s->loops, 0), &s->probe), 0);
+        while (atomic_load(&s->paused) < 0) sched_yield();
+    } while (!atomic_load(&s->paused));
+}
+
 /* Pongs that are not read stop the reading of pings, and none is lost. */
 static void a_client_that_reads_late_gets_its_pongs(void **state)
 {
@@ -304,6 +340,7 @@ static void a_client_that_reads_late_gets_its_pongs(void **state)
     p = (struct pump){.fd = start(&s), .at = wire, .len = len};
     assert_int_equal(weir__thread_start(&p.thread, "pump", pump_out, &p, NULL), 0);
     hear_head(p.fd);
+    wait_paused(&s);
     for (int i = 0; i < PINGS; i++) {
         assert_int_equal(hear_frame(p.fd, 0x8a, pong, BYTES), BYTES);
         assert_memory_equal(pong, data + i, BYTES);
@@ -315,12 +352,30 @@ static void a_client_that_reads_late_gets_its_pongs(void **state)
     assert_int_equal(s.ended, 1);
 }
 
+/* What the client says behind its close is not read, and what the owner answers is not sent; it is
+ * told once. */
+static void nothing_comes_behind_a_close(void **state)
+{
+    struct server s = {.answers = true};
+    int fd = start(&s);
+    size_t len = frame(wire, 0x88, (const uint8_t *)"\x03\xe8", 2);
+
+    (void)state;
+    len += frame(wire + len, 0x82, data, 10 * WEIR__WEBSOCKET_INPUT_BYTES);
+    assert_int_equal(send(fd, wire, len, 0), len);
+    hear_head(fd);
+    hear_end(fd);
+    stop(&s, fd);
+    assert_int_equal(s.ended, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_owner_gets_every_byte),
         cmocka_unit_test(a_talker_is_heard_to_its_end),
         cmocka_unit_test(a_client_that_reads_late_gets_its_pongs),
+        cmocka_unit_test(nothing_comes_behind_a_close),
     };
 
     return cmocka_run_group_tests_name("server", tests, fill_data, NULL);
