@@ -8,7 +8,6 @@
 #include "tunnel/tunnel.h"
 
 #define ANSWER_MS 10000 /* unless the options say so */
-#define HOST_BYTES 300
 
 struct visitor {
     struct weir__tcp *tcp;
@@ -125,21 +124,20 @@ static const struct weir__tcp_calls visitor_calls = {
     .closed = closed,
 };
 
-/* HOST:PORT without the port that the scheme has anyway: some servers know themselves only so. */
-static void name_host(char to[HOST_BYTES], const struct weir__tcp_options *o)
+void weir__tunnel_host(char to[WEIR__TUNNEL_HOST_MAX], const char *address, bool tls)
 {
-    const char *usual = o->tls ? ":443" : ":80";
-    size_t len = strlen(o->address), cut = strlen(usual);
+    const char *usual = tls ? ":443" : ":80";
+    size_t len = strlen(address), cut = strlen(usual);
 
-    if (len > cut && strcmp(o->address + len - cut, usual) == 0) len -= cut;
-    snprintf(to, HOST_BYTES, "%.*s", (int)len, o->address);
+    if (len > cut && strcmp(address + len - cut, usual) == 0) len -= cut;
+    snprintf(to, WEIR__TUNNEL_HOST_MAX, "%.*s", (int)len, address);
 }
 
 int weir__tunnel_connect(struct weir__tcp **out, struct weir__loop *loop,
                          const struct weir__tunnel_options *o, const struct weir__tcp_calls *calls,
                          void *owner, struct weir_error *err)
 {
-    char host[HOST_BYTES];
+    char host[WEIR__TUNNEL_HOST_MAX];
     struct weir__knock_options knock = {.host = host, .path = o->path, .protocols = o->protocols};
     struct visitor *v = calloc(1, sizeof *v);
     int rc;
@@ -153,7 +151,7 @@ int weir__tunnel_connect(struct weir__tcp **out, struct weir__loop *loop,
     weir__timer_init(&v->timer, on_late, v);
     weir__buf_init(&v->request, WEIR__KNOCK_REQUEST_MAX);
     weir__buf_init(&v->answer, WEIR__KNOCK_ANSWER_MAX);
-    name_host(host, &o->tcp);
+    weir__tunnel_host(host, o->tcp.address, o->tcp.tls);
     rc = weir__knock_write(&v->knock, &knock, &v->rand, &v->request, err);
     if (rc == 0) rc = weir__tcp_connect(&v->tcp, loop, &o->tcp, &visitor_calls, v, err);
     if (rc != 0) {

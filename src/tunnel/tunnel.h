@@ -38,4 +38,8 @@ int weir__tunnel_connect(struct weir__tcp **out, struct weir__loop *,
                          const struct weir__tunnel_options *, const struct weir__tcp_calls *,
                          void *owner, struct weir_error *);
 
+/* HOST:PORT without the port that the scheme has anyway: some servers know themselves only so. */
+#define WEIR__TUNNEL_HOST_MAX 300
+void weir__tunnel_host(char to[WEIR__TUNNEL_HOST_MAX], const char *address, bool tls);
+
 #endif

@@ -3,6 +3,7 @@
 #include "tunnel/tunnel.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,8 @@
 #include <cmocka.h>
 
 #include "base/thread.h"
-#include "http/websocket.h"
+#include "http/knock.h"
+#include "io/state.h"
 
 #define PATIENCE_MS 20000
 #define BYTES 4096
@@ -27,6 +29,8 @@ struct peer {
     pthread_t thread;
     const char *answer; /* with %s for the accept; NULL: none, it hangs up */
     bool silent;        /* it neither answers nor hangs up */
+    size_t piece;       /* bytes of the answer at once, 0: all */
+    size_t head_bytes;  /* of the answer, 0: as it is */
     struct weir__bytes behind;
     char request[BYTES]; /* what it heard: */
     uint8_t frames[BYTES];
@@ -43,16 +47,34 @@ static void hear_request(struct peer *p, int fd)
         len += (size_t)n;
 }
 
+/* Makes a head as long as is wanted, by one more field. */
+static size_t pad(char *head, size_t len, size_t wanted)
+{
+    if (!wanted) return len;
+    memset(head + len - 2, 'x', wanted - len - 2);
+    head[len] = ':';
+    memcpy(head + wanted - 4, "\r\n\r\n", 4);
+    return wanted;
+}
+
 static void say(struct peer *p, int fd)
 {
-    char text[1024], accept[WEIR__WEBSOCKET_ACCEPT_BYTES] = "";
+    static char text[WEIR__KNOCK_ANSWER_MAX + 1024];
+    char accept[WEIR__WEBSOCKET_ACCEPT_BYTES] = "";
     const char *key = strstr(p->request, "Sec-WebSocket-Key: ");
-    int len;
+    size_t len, n;
+    int on = 1;
 
     if (key) weir__websocket_accept(weir__bytes_of(key + 19, WEIR__WEBSOCKET_KEY_BYTES), accept);
-    len = snprintf(text, sizeof text, p->answer, accept);
+    len = (size_t)snprintf(text, sizeof text, p->answer, accept);
+    len = pad(text, len, p->head_bytes);
     if (p->behind.len) memcpy(text + len, p->behind.at, p->behind.len);
-    send(fd, text, (size_t)len + p->behind.len, MSG_NOSIGNAL);
+    len += p->behind.len;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    for (size_t at = 0; at < len; at += n) {
+        n = p->piece && p->piece < len - at ? p->piece : len - at;
+        send(fd, text + at, n, MSG_NOSIGNAL);
+    }
 }
 
 static void *serve_one(void *arg)
@@ -96,6 +118,7 @@ struct owner {
     struct weir__tcp *tcp;
     struct weir__post begin;
     char address[64];
+    const char *path;
     uint32_t open_ms;
     size_t wants;
     const char *says;
@@ -103,6 +126,7 @@ struct owner {
     uint8_t got[BYTES];
     size_t got_len;
     bool opened;
+    unsigned timers; /* that run on the loop when it is closed */
 
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
@@ -110,12 +134,18 @@ struct owner {
     struct weir_error why;
 };
 
+static unsigned count_timers(const struct weir__timer *t)
+{
+    return t ? 1 + count_timers(t->child) + count_timers(t->next) : 0;
+}
+
 static void opened(void *arg, struct weir__tcp *tcp)
 {
     struct owner *o = arg;
 
     if (tcp != o->tcp || o->opened) abort();
     o->opened = true;
+    if (count_timers(tcp->loop->timers.top) > 1) abort(); /* the connection has one */
     weir__tcp_flush(tcp);
 }
 
@@ -160,6 +190,7 @@ static void closed(void *arg, const struct weir_error *why)
 
     weir__mutex_lock(&o->lock);
     o->closed++;
+    o->timers = count_timers(weir__loops_at(o->loops, 0)->timers.top);
     o->why = *why;
     weir__cond_broadcast(&o->changed);
     weir__mutex_unlock(&o->lock);
@@ -174,24 +205,25 @@ static void begin(void *arg)
     struct owner *owner = arg;
     struct weir__tunnel_options o = {
         .tcp = {.address = owner->address, .limits = {.open_ms = owner->open_ms}},
-        .path = "/here",
+        .path = owner->path ? owner->path : "/here",
         .protocols = protocols,
     };
     struct weir_error err;
 
+    owner->tcp = (struct weir__tcp *)owner; /* not yet one */
     if (weir__tunnel_connect(&owner->tcp, weir__loops_at(owner->loops, 0), &o, &calls, owner,
                              &err) != 0)
         closed(owner, &err);
 }
 
-/* From the beginning to the end; the peer's too. */
+/* From the beginning to the end; the peer's too, if there is one. */
 static void run(struct owner *o, struct peer *p)
 {
     struct weir__loops_options one = {.count = 1};
 
-    start_peer(p);
+    if (p) start_peer(p);
     if (!o->says) o->says = "hello";
-    snprintf(o->address, sizeof o->address, "127.0.0.1:%u", p->port);
+    if (p) snprintf(o->address, sizeof o->address, "127.0.0.1:%u", p->port);
     weir__mutex_init(&o->lock);
     weir__cond_init(&o->changed);
     assert_int_equal(weir__loops_start(&o->loops, &one, NULL), 0);
@@ -201,9 +233,10 @@ static void run(struct owner *o, struct peer *p)
     while (!o->closed)
         assert_true(weir__cond_wait(&o->changed, &o->lock, weir__deadline_ns(PATIENCE_MS)));
     weir__mutex_unlock(&o->lock);
-    join_peer(p);
+    if (p) join_peer(p);
     weir__loops_free(o->loops);
     assert_int_equal(o->closed, 1);
+    assert_int_equal(o->timers, 0);
     weir__cond_fini(&o->changed);
     weir__mutex_fini(&o->lock);
 }
@@ -254,27 +287,107 @@ static void without_a_yes_nothing_is_opened(void **state)
 {
     static const struct {
         struct peer peer;
-        uint32_t open_ms;
         const char *says;
     } rows[] = {
-        {{.answer = "HTTP/1.1 403 Forbidden\r\n\r\n"}, 0, "403 Forbidden"},
-        {{.answer = "AMQP\3\1\r\n\r\n"}, 0, "no WebSocket"},
+        {{.answer = "HTTP/1.1 403 Forbidden\r\n\r\n"}, "403 Forbidden"},
+        {{.answer = "AMQP\3\1\r\n\r\n"}, "no WebSocket"},
         {{.answer = "HTTP/1.1 101 \r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                     "Sec-WebSocket-Accept: %sx\r\nSec-WebSocket-Protocol: amqp\r\n\r\n"},
-         0,
          "Sec-WebSocket-Accept"},
-        {{.answer = NULL}, 0, "hung up"},
-        {{.silent = true}, 100, "did not answer in time"},
+        {{.answer = NULL}, "hung up"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct peer p = rows[i].peer;
-        struct owner o = {.open_ms = rows[i].open_ms};
+        struct owner o = {.opened = false};
         run(&o, &p);
         assert_false(o.opened);
         assert_int_not_equal(o.why.code, 0);
         if (!strstr(o.why.text, rows[i].says)) fail_msg("row %zu: %s", i, o.why.text);
+    }
+}
+
+/* In pieces, and as long as it may be; longer is refused, however much of it there is. */
+static void an_answer_may_have_any_length_up_to_the_limit(void **state)
+{
+    static const struct {
+        size_t piece, bytes;
+    } rows[] = {{1, 0}, {1000, WEIR__KNOCK_ANSWER_MAX}, {0, WEIR__KNOCK_ANSWER_MAX + 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__bytes early = weir__bytes_of("\x82\x05"
+                                                  "early",
+                                                  7);
+        struct peer p = {.answer = YES,
+                         .behind = early,
+                         .piece = rows[i].piece,
+                         .head_bytes = rows[i].bytes};
+        struct owner o = {.wants = 5};
+        bool good = rows[i].bytes <= WEIR__KNOCK_ANSWER_MAX;
+        run(&o, &p);
+        assert_int_equal(o.opened, good);
+        assert_int_equal(o.got_len, good ? 5 : 0);
+        if (!good)
+            assert_string_equal(o.why.text, "the answer is no WebSocket's: its head is too long");
+    }
+}
+
+static void the_time_for_an_answer_is_the_one_to_open(void **state)
+{
+    int64_t began_ns = weir__mono_ns();
+    struct peer p = {.silent = true};
+    struct owner o = {.open_ms = 100};
+
+    (void)state;
+    run(&o, &p);
+    assert_int_equal(o.why.code, WEIR_ECANCELED);
+    assert_string_equal(o.why.text, "asked for a WebSocket, it did not answer in time");
+    assert_in_range(weir__mono_ns() - began_ns, 99000000, 9000000000); /* less than the default */
+}
+
+static void what_cannot_be_asked_is_not(void **state)
+{
+    char path[WEIR__KNOCK_REQUEST_MAX + 1] = "/";
+    struct owner nowhere = {.address = "nowhere"}, far = {.address = "127.0.0.1:1", .path = path};
+
+    (void)state;
+    run(&nowhere, NULL);
+    assert_int_equal(nowhere.why.code, WEIR_EINVAL);
+    assert_null(nowhere.tcp);
+    memset(path + 1, 'x', sizeof path - 2);
+    run(&far, NULL);
+    assert_int_equal(far.why.code, WEIR_EINVAL);
+    assert_string_equal(far.why.text, "the request for a WebSocket is too long");
+    assert_null(far.tcp);
+}
+
+static void a_host_has_no_port_that_is_usual(void **state)
+{
+    static const struct {
+        const char *address;
+        bool tls;
+        const char *host;
+    } rows[] = {
+        {"weir.example:80", false, "weir.example"},
+        {"weir.example:443", true, "weir.example"},
+        {"weir.example:80", true, "weir.example:80"},
+        {"weir.example:443", false, "weir.example:443"},
+        {"weir.example:8080", false, "weir.example:8080"},
+        {"weir.example:180", false, "weir.example:180"},
+        {"weir.example:1443", true, "weir.example:1443"},
+        {"[::1]:443", true, "[::1]"},
+        {"x:80", false, "x"},
+        {":80", false, ":80"}, /* there would be nothing left */
+        {"80", false, "80"},
+    };
+    char host[WEIR__TUNNEL_HOST_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir__tunnel_host(host, rows[i].address, rows[i].tls);
+        assert_string_equal(host, rows[i].host);
     }
 }
 
@@ -284,6 +397,10 @@ int main(void)
         cmocka_unit_test(bytes_go_both_ways),
         cmocka_unit_test(the_peers_close_ends_it),
         cmocka_unit_test(without_a_yes_nothing_is_opened),
+        cmocka_unit_test(an_answer_may_have_any_length_up_to_the_limit),
+        cmocka_unit_test(the_time_for_an_answer_is_the_one_to_open),
+        cmocka_unit_test(what_cannot_be_asked_is_not),
+        cmocka_unit_test(a_host_has_no_port_that_is_usual),
     };
 
     return cmocka_run_group_tests_name("connect", tests, NULL, NULL);
