@@ -292,10 +292,8 @@ static int read_exactly(const struct weir__index_source *s, void *to, size_t len
 static int read_trailer(const struct weir__index_source *s, uint8_t t[TRAILER_USED_BYTES],
                         struct weir__index_stamp *out, struct weir_error *err)
 {
-    int rc;
+    int rc = read_exactly(s, t, TRAILER_USED_BYTES, s->end - TRAILER_BYTES, err);
 
-    if (s->end < TRAILER_BYTES) return bad_index(s, err);
-    rc = read_exactly(s, t, TRAILER_USED_BYTES, s->end - TRAILER_BYTES, err);
     if (rc != 0) return rc;
     *out = (struct weir__index_stamp){weir__load64(t + 8), weir__load64(t + 40), s->stamp.seed};
     if (weir__load32(t) != INDEX_MAGIC ||

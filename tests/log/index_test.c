@@ -229,6 +229,125 @@ static void nothing_passes_for_another(void **state)
     assert_int_equal(look(s, 2, 9), 0);
 }
 
+/* ---- whole, with good checksums, and wrong ---- */
+
+static void write_all(struct scene *s, const uint8_t *at, size_t len)
+{
+    struct weir__bytes part = weir__bytes_of(at, len);
+
+    assert_int_equal(s->file->ops->write(s->file, &part, 1, 0, NULL), 0);
+}
+
+/* What is made of the only chunk of partition 0. */
+static int read_forged(struct scene *s, uint16_t count, const uint8_t *entries, size_t len)
+{
+    static uint8_t all[END];
+    struct weir_error err = {0};
+    struct weir__index_source from = {.file = s->file,
+                                      .stamp = stamp,
+                                      .end = END,
+                                      .partitions = PARTITIONS};
+    uint8_t *folder;
+    int rc;
+
+    memset(all, 0, sizeof all);
+    folder = put_header(all, 4096, 5, 1000, count, entries, (uint16_t)len);
+    put_folder(folder, 0, 0, 1);
+    put_trailer(all + END - WEIR__FS_BLOCK, (uint64_t)(folder - all));
+    write_all(s, all, END);
+    rc = weir__index_chunk(&from, 0, 0, &s->chunk, &err);
+    assert_int_equal(s->chunk.count, rc == 0 ? count : 0);
+    if (rc != 0) assert_string_equal(err.text, "index of segment 7 is damaged");
+    return rc;
+}
+
+static void entries_that_cannot_be_are_refused(void **state)
+{
+    static const struct {
+        uint8_t entries[16];
+        size_t len;
+        int rc;
+    } cases[] = {
+        {{0, 0xac, 2, 3, 0}, 5, 0},
+        {{0, 0xac, 2, 3, 0}, 4, WEIR_ECORRUPT},
+        {{0, 0xac, 2, 3, 0}, 3, WEIR_ECORRUPT},
+        {{0, 0xac, 2, 3, 0}, 2, WEIR_ECORRUPT},
+        {{0, 0xac, 2, 3, 0}, 1, WEIR_ECORRUPT},
+        {{0}, 0, WEIR_ECORRUPT},
+        {{0, 0xac, 2, 3, 0, 0}, 6, WEIR_ECORRUPT}, /* one byte too many */
+        {{0, 3, 0, 0}, 4, WEIR_ECORRUPT},          /* no events */
+        {{0, 3, 3, 0}, 4, 0},
+        {{0, 3, 4, 0}, 4, WEIR_ECORRUPT},        /* more of them than bytes */
+        {{0, 0x80, 0x80, 0x80, 10, 1, 0}, 7, 0}, /* 20 MiB, the most a batch has */
+        {{0, 0x81, 0x80, 0x80, 10, 1, 0}, 7, WEIR_ECORRUPT},
+        {{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 3, 1, 0}, 13, 0},
+        {{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 3, 1, 0},
+         14,
+         WEIR_ECORRUPT}, /* no number has eleven bytes */
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (read_forged(*state, 1, cases[i].entries, cases[i].len) != cases[i].rc)
+            fail_msg("case %zu", i);
+}
+
+/* As long as an entry can be: numbers of 10, 5, 5 and 10 bytes; or longer by `more`. */
+static size_t put_long_entry(uint8_t *to, size_t more)
+{
+    const size_t lens[] = {10, 5 + more, 5, 10};
+    size_t len = 0;
+
+    for (int i = 0; i < 4; i++) {
+        memset(to + len, 0x80, lens[i]);
+        if (i == 1 || i == 2) to[len] = 0x81; /* one byte, one event */
+        len += lens[i];
+        to[len - 1] = 0;
+    }
+    return len;
+}
+
+static void chunks_are_of_their_size(void **state)
+{
+    static uint8_t entries[(WEIR__INDEX_CHUNK + 1) * 31];
+    size_t len = 0;
+
+    for (size_t i = 0; i <= WEIR__INDEX_CHUNK; i++) memcpy(entries + 4 * i, "\0\1\1\0", 4);
+    assert_int_equal(read_forged(*state, 0, entries, 0), WEIR_ECORRUPT);
+    assert_int_equal(read_forged(*state, WEIR__INDEX_CHUNK, entries, 4 * WEIR__INDEX_CHUNK), 0);
+    assert_int_equal(read_forged(*state, WEIR__INDEX_CHUNK + 1, entries,
+                                 4 * (WEIR__INDEX_CHUNK + 1)),
+                     WEIR_ECORRUPT);
+    for (size_t i = 1; i < WEIR__INDEX_CHUNK; i++) len += put_long_entry(entries + len, 0);
+    put_long_entry(entries + len, 0);
+    assert_int_equal(read_forged(*state, WEIR__INDEX_CHUNK, entries, len + 30), 0);
+    put_long_entry(entries + len, 1);
+    assert_int_equal(read_forged(*state, WEIR__INDEX_CHUNK, entries, len + 31), WEIR_ECORRUPT);
+}
+
+/* Nothing behind the end is of the index, and it is not longer than what is in front of that. */
+static void an_index_lies_in_front_of_its_end(void **state)
+{
+    static uint8_t all[END];
+    struct scene *s = *state;
+    struct weir__index_source from = {.file = s->file, .stamp = stamp, .partitions = PARTITIONS};
+    uint8_t *trailer = all + END - WEIR__FS_BLOCK;
+    uint64_t bytes = 0;
+
+    for (unsigned cut = 0; cut < 2;
+         cut++) { /* its folder is in the trailer's block, or reaches out */
+        from.end = END - cut;
+        memset(all, 0, sizeof all);
+        put_folder(all + END - FOLDER, 0, 0, 0);
+        put_trailer(trailer - cut, END - FOLDER);
+        write_all(s, all, END);
+        assert_int_equal(weir__index_chunk(&from, 0, 0, &s->chunk, NULL), cut ? WEIR_ECORRUPT : 0);
+        assert_int_equal(weir__index_bytes(&from, &bytes, NULL), cut ? WEIR_ECORRUPT : 0);
+        assert_int_equal(bytes, END);
+    }
+    from.end = WEIR__FS_BLOCK - 1;
+    assert_int_equal(weir__index_bytes(&from, &bytes, NULL), WEIR_ECORRUPT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +355,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_bytes_are_those_of_yesterday, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_byte_can_turn_unseen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_passes_for_another, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(entries_that_cannot_be_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(chunks_are_of_their_size, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_index_lies_in_front_of_its_end, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
