@@ -6,15 +6,15 @@
 #include "log/state.h"
 
 #define BLOCK_BYTES WEIR__FS_BLOCK
-#define GENERATIONS_MAX 64
 
 struct loading {
     struct weir__log *log;
     struct weir__producers *to; /* NULL: nobody wants them */
     weir__producer_damage_fn fn;
     void *user;
-    uint64_t generations[GENERATIONS_MAX]; /* the highest first */
-    int generation_count;
+    uint64_t *generations; /* the highest first */
+    size_t generation_count, generation_cap;
+    struct weir_error *err;  /* of who lists them */
     struct weir__file *file; /* the chosen one; NULL: there is none */
     uint64_t generation;
     char name[WEIR__PRODUCER_FILE_NAME_BYTES];
@@ -40,14 +40,26 @@ static bool parse_name(const char *name, uint64_t *out_generation)
     return strcmp(name, again) == 0;
 }
 
+static bool grow_generations(struct loading *l)
+{
+    size_t cap = l->generation_cap ? l->generation_cap * 2 : 4;
+    uint64_t *grown = realloc(l->generations, cap * sizeof *grown);
+
+    if (!grown) return false;
+    l->generations = grown;
+    l->generation_cap = cap;
+    return true;
+}
+
 static int note_name(const char *name, void *user)
 {
     struct loading *l = user;
     uint64_t generation;
-    int i;
+    size_t i;
 
     if (!parse_name(name, &generation)) return 0;
-    if (l->generation_count == GENERATIONS_MAX) return 0;
+    if (l->generation_count == l->generation_cap && !grow_generations(l))
+        return weir__fail(l->err, WEIR_ENOMEM, "reading producers: out of memory");
     for (i = l->generation_count++; i > 0 && l->generations[i - 1] < generation; i--)
         l->generations[i] = l->generations[i - 1];
     l->generations[i] = generation; /* the highest first */
@@ -213,7 +225,7 @@ static int choose_generation(struct loading *l, uint8_t *rows, struct weir_error
     uint64_t best = 0, best_turn = 0, turn;
     int rc = 0;
 
-    for (int i = 0; rc == 0 && i < l->generation_count; i++) {
+    for (size_t i = 0; rc == 0 && i < l->generation_count; i++) {
         rc = open_generation(l, l->generations[i], rows, err);
         if (rc != 0 || !l->headed) continue;
         if (l->generation_count == 1) return 0;
@@ -294,7 +306,7 @@ static void keep_chosen(struct loading *l)
         weir__file_close(l->file);
         l->file = NULL;
     }
-    for (int i = 0; !l->unread && i < l->generation_count; i++)
+    for (size_t i = 0; !l->unread && i < l->generation_count; i++)
         if (!l->file || l->generations[i] != l->generation)
             weir__producer_file_remove(l->log, l->generations[i], NULL);
     if (l->generation_count) pf->next_generation = l->generations[0];
@@ -310,7 +322,7 @@ static void keep_chosen(struct loading *l)
 
 int weir__producer_file_load(struct weir__log *log, struct weir_error *err)
 {
-    struct loading l = {.log = log, .to = &log->producers, .fn = count_damage};
+    struct loading l = {.log = log, .to = &log->producers, .fn = count_damage, .err = err};
     int rc;
 
     l.user = &l;
@@ -318,21 +330,23 @@ int weir__producer_file_load(struct weir__log *log, struct weir_error *err)
     weir__producers_init(&log->producers, log->o.producers_max, log->control.secret);
     weir__producers_init(&log->begun, WEIR__PRODUCERS_BEGUN_MAX, log->control.secret);
     rc = read_all(&l, err);
-    if (rc != 0) {
+    if (rc == 0) {
+        tell_damage(&l);
+        keep_chosen(&l);
+    } else {
         weir__file_close(l.file);
-        return rc;
     }
-    tell_damage(&l);
-    keep_chosen(&l);
-    return 0;
+    free(l.generations);
+    return rc;
 }
 
 int weir__producer_file_check(struct weir__log *log, weir__producer_damage_fn fn, void *user,
                               struct weir_error *err)
 {
-    struct loading l = {.log = log, .fn = fn, .user = user};
+    struct loading l = {.log = log, .fn = fn, .user = user, .err = err};
     int rc = read_all(&l, err);
 
     weir__file_close(l.file);
+    free(l.generations);
     return rc;
 }

@@ -17,6 +17,7 @@
 #define BLOCK 4096u
 #define PER_BLOCK 84u
 #define WAIT weir__deadline_ns(20000)
+#define LEFT_FILES 100u
 
 struct bench {
     struct workload w;
@@ -341,6 +342,35 @@ static void a_missing_file_is_told(void **state)
     assert_int_equal(b->warnings, 1);
 }
 
+static void leave_file(struct bench *b, unsigned generation)
+{
+    static const uint8_t zeros[WEIR__FS_BLOCK];
+    char path[64];
+
+    snprintf(path, sizeof path, WORKLOAD_DIR "/producers-%08u.tab", generation);
+    simfs_put(b->w.disk, path, zeros, sizeof zeros);
+}
+
+/* However many unfinished ones could not be removed, the one in use is found among them. */
+static void many_unfinished_files_forget_nobody(void **state)
+{
+    struct bench *b = *state;
+
+    start(b);
+    leave_file(b, LEFT_FILES);
+    reopen(b);
+    for (uint64_t id = 1; id <= 10; id++) put(b, id, 0);
+    roll(b);
+    assert_string_equal(file_of(b), WORKLOAD_DIR "/producers-00000101.tab");
+    assert_int_equal(workload_close(&b->w), 0);
+    for (unsigned i = 1; i <= LEFT_FILES; i++) leave_file(b, i);
+    start(b);
+    assert_int_equal(b->warnings, 0);
+    assert_int_equal(stats_of(b).producers, 10);
+    assert_int_equal(files_of(b), 1);
+    for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
+}
+
 /* Power is lost while a roll appends: what is left of that is no damage. */
 static void an_unfinished_append_is_silent(void **state)
 {
@@ -594,6 +624,7 @@ int main(void)
         CASE(unreadable_blocks_are_passed_over),
         CASE(one_refused_call_forgets_nobody),
         CASE(a_missing_file_is_told),
+        CASE(many_unfinished_files_forget_nobody),
         CASE(an_unfinished_append_is_silent),
         CASE(a_full_disk_only_puts_it_off),
         CASE(a_group_taken_back_is_forgotten),
