@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "log/fs.h"
+#include "log/log.h"
 #include "support/descriptors.h"
 #include "support/tempdir.h"
 
@@ -21,6 +22,7 @@
 static struct {
     int answers[PLAN_MAX];
     unsigned calls;
+    ino_t synced; /* by the last fsync */
 } plan;
 
 int __wrap_fsync(int fd);
@@ -36,7 +38,10 @@ static int follow_plan(void)
 
 int __wrap_fsync(int fd)
 {
-    (void)fd;
+    struct stat st = {0};
+
+    assert_int_equal(fstat(fd, &st), 0);
+    plan.synced = st.st_ino;
     return follow_plan();
 }
 
@@ -219,6 +224,35 @@ static void handles_are_closed_on_exec(void **state)
     tempdir_remove(dir);
 }
 
+/* However its path is written, a new log is a name in the folder above, which is synced last. */
+static void the_folder_above_a_log_is_synced(void **state)
+{
+    static const char *const names[] = {"/log",     "//log",  "/log/",     "/log///",
+                                        "///log//", "/x/log", "//x//log//"};
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 16], above[TEMPDIR_BYTES + 8];
+    struct weir__log_options o = {.dir = path,
+                                  .hub_id = 1,
+                                  .partitions = 1,
+                                  .segment_bytes_max = 64 << 10};
+    struct stat st = {0};
+
+    (void)state;
+    begin_case(0);
+    assert_int_equal(tempdir_make(dir), 0);
+    snprintf(above, sizeof above, "%s/x", dir);
+    assert_int_equal(mkdir(above, 0700), 0);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct weir_error err = {0};
+
+        snprintf(path, sizeof path, "%s%s", dir, names[i]);
+        if (weir__log_create(&o, &err) != 0) fail_msg("%s: %s", path, err.text);
+        assert_int_equal(stat(strchr(names[i], 'x') ? above : dir, &st), 0);
+        if (plan.synced != st.st_ino) fail_msg("%s: another folder was synced", path);
+        assert_int_equal(weir__log_destroy(NULL, path, &err), 0);
+    }
+    tempdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +262,7 @@ int main(void)
         cmocka_unit_test(pipes_are_not_waited_for),
         cmocka_unit_test(files_are_the_owners_alone),
         cmocka_unit_test(handles_are_closed_on_exec),
+        cmocka_unit_test(the_folder_above_a_log_is_synced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
