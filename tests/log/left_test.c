@@ -227,6 +227,7 @@ static void spoilt_segment_keeps_its_bytes(void **state)
 static void who_rests_on_a_full_disk_says_so(void **state)
 {
     struct workload *w = *state;
+    struct weir_error err = {0};
     uint64_t least;
 
     open_log(w);
@@ -237,7 +238,8 @@ static void who_rests_on_a_full_disk_says_so(void **state)
     rest(w);
     assert_true(weir__log_active(w->log)->hole_len > 0);
     simfs_capacity(w->disk, simfs_used(w->disk) + least - 1);
-    assert_int_equal(weir__log_ready(w->log, NULL), WEIR_ENOSPACE);
+    assert_int_equal(weir__log_ready(w->log, &err), WEIR_ENOSPACE);
+    assert_string_equal(err.text, "no new segment: no space left");
     simfs_capacity(w->disk, simfs_used(w->disk) + least);
     assert_int_equal(weir__log_ready(w->log, NULL), 0);
     put(w, 1, 300);

@@ -179,11 +179,13 @@ static void opening_waits_for_room(void **state)
         for (int i = 0; i < 3; i++)
             assert_int_equal(history_append_wait(w->history, w->log, &o), WEIR_ENOSPACE);
         assert_int_equal(weir__log_state(w->log, NULL), 0);
+        assert_int_equal(weir__log_ready(w->log, NULL), WEIR_ENOSPACE);
         if (fault.at == 2) assert_int_equal(workload_close(w), 0);
         if (fault.at == 2) open_log(w);
         simfs_fail(w->disk, NULL);
         put(w, 0, 100);
         assert_int_equal(w->log->opening, WEIR__LOG_EPOCH_BEGUN);
+        assert_int_equal(weir__log_ready(w->log, NULL), 0);
         put(w, 1, 100);
     }
     workload_crash(w, SIMFS_KEEP_NONE, 0);

@@ -305,15 +305,19 @@ static void publishing_works_again_at_once(void **state)
 static void upkeep_rolls_when_there_is_room(void **state)
 {
     struct workload *w = *state;
+    struct weir_error err = {0};
 
     start(w);
     while (weir__log_fits(w->log, 0, weir__batch_bytes(30000))) put(w, 30000);
     simfs_capacity(w->disk, simfs_used(w->disk));
     assert_int_equal(offer(w, 30000), WEIR_ENOSPACE);
     assert_int_equal(stats_of(w).segments, 1);
+    assert_int_equal(weir__log_ready(w->log, &err), WEIR_ENOSPACE);
+    assert_string_equal(err.text, "no new segment: no space left");
     simfs_capacity(w->disk, 0);
     step(w);
     assert_int_equal(stats_of(w).segments, 2);
+    assert_int_equal(weir__log_ready(w->log, &err), 0);
 }
 
 /* ---- descriptors and memory ---- */

@@ -297,6 +297,7 @@ static void stopped_log_does_not_roll(void **state)
     while (offer(w, 0, 50000) == 0) continue;
     refuse(w, SIMFS_SYNC, 1, WEIR_EIO, false);
     assert_int_equal(weir__log_flush(w->log, WAIT, NULL), WEIR_EFAILED);
+    assert_int_equal(weir__log_ready(w->log, NULL), WEIR_EFAILED);
     assert_int_equal(stats_of(w).segments, 1);
 }
 
