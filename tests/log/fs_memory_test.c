@@ -101,6 +101,86 @@ static void a_reader_cannot_write(void **state)
     weir__fs_memory_free(fs);
 }
 
+static int try_open(struct weir__fs *fs, const char *path, unsigned flags, struct weir_error *err)
+{
+    struct weir__file *f = NULL;
+    int rc = fs->ops->open(fs, path, flags, &f, err);
+
+    weir__file_close(f);
+    return rc;
+}
+
+static int join_names(const char *name, void *user)
+{
+    strcat(strcat(user, name), " ");
+    return 0;
+}
+
+/* A name is one by all of its letters, and lies in a folder that is one. */
+static void names_are_told_apart(void **state)
+{
+    static const struct {
+        const char *path;
+        unsigned flags;
+        int rc;
+        const char *text;
+    } cases[] = {
+        {"d/f", WEIR__FS_CREATE, WEIR_EEXIST, "d/f: it exists already (in memory)"},
+        {"d/", 0, WEIR_ENOTFOUND, "d/: no such thing (in memory)"},
+        {"d/ff", 0, WEIR_ENOTFOUND, "d/ff: no such thing (in memory)"},
+        {"d/f/x", WEIR__FS_CREATE, WEIR_ENOTFOUND, "d/f/x: no such thing (in memory)"},
+        {"ddd/x", WEIR__FS_CREATE, WEIR_ENOTFOUND, "ddd/x: no such thing (in memory)"},
+        {"d", 0, WEIR_EIO, "d: input/output error (in memory)"},
+        {"d/f", WEIR__FS_DIR, WEIR_EIO, "d/f: input/output error (in memory)"},
+        {"ddd", WEIR__FS_DIR | WEIR__FS_LOCK, WEIR_ENOTFOUND, "ddd: no such thing (in memory)"},
+        {"d/f", 0, 0, ""},
+        {"d", WEIR__FS_DIR, 0, ""},
+        {".", WEIR__FS_DIR | WEIR__FS_LOCK, 0, ""},
+    };
+    struct weir__fs *fs = memory_of(CHUNK);
+    char names[32] = "";
+
+    (void)state;
+    assert_int_equal(fs->ops->make_dir(fs, "d", NULL), 0);
+    assert_int_equal(fs->ops->make_dir(fs, "deep", NULL), 0);
+    weir__file_close(make(fs, "d/f"));
+    weir__file_close(make(fs, "deep/g"));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_error err = {0};
+
+        assert_int_equal(try_open(fs, cases[i].path, cases[i].flags, &err), cases[i].rc);
+        assert_string_equal(err.text, cases[i].text);
+    }
+    assert_int_equal(fs->ops->list(fs, "d", join_names, names, NULL), 0);
+    assert_string_equal(names, "f ");
+    assert_int_equal(fs->ops->list(fs, "d/f", join_names, names, NULL), WEIR_ENOTFOUND);
+    assert_int_equal(fs->ops->sync_dir(fs, ".", NULL), 0);
+    assert_int_equal(fs->ops->sync_dir(fs, "d", NULL), 0);
+    assert_int_equal(fs->ops->sync_dir(fs, "d/f", NULL), WEIR_ENOTFOUND);
+    weir__fs_memory_free(fs);
+}
+
+/* What is free is the maximum without what files have; a write of nothing makes none longer. */
+static void space_is_counted(void **state)
+{
+    struct weir__fs *fs = memory_of(4 * CHUNK);
+    struct weir__file *f = make(fs, "f");
+    struct weir__fs_space space = {0};
+    uint64_t size = 9;
+
+    (void)state;
+    assert_int_equal(put(f, "", CHUNK, NULL), 0);
+    assert_int_equal(f->ops->size(f, &size, NULL), 0);
+    assert_int_equal(size, 0);
+    assert_int_equal(f->ops->allocate(f, CHUNK, NULL), 0);
+    assert_int_equal(fs->ops->space(fs, ".", &space, NULL), 0);
+    assert_int_equal(space.size_bytes, 4 * CHUNK);
+    assert_int_equal(space.free_bytes, 3 * CHUNK);
+    assert_int_equal(fs->ops->space(fs, "d", &space, NULL), WEIR_ENOTFOUND);
+    weir__file_close(f);
+    weir__fs_memory_free(fs);
+}
+
 struct worker {
     struct weir__fs *fs;
     struct weir__file *shared;
@@ -191,6 +271,8 @@ int main(void)
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(released_memory_can_be_used),
         cmocka_unit_test(a_reader_cannot_write),
+        cmocka_unit_test(names_are_told_apart),
+        cmocka_unit_test(space_is_counted),
         cmocka_unit_test(threads_do_not_meet),
         cmocka_unit_test(a_log_is_told_when_it_is_full),
     };
