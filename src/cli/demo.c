@@ -240,7 +240,7 @@ static void run_workers(struct weir__demo *d, int64_t start_ns)
 static int play(struct weir__demo *d)
 {
     struct weir__stop *stop = NULL;
-    struct weir_error err;
+    struct weir_error err = {0};
     int64_t start_ns = 0, end_ns;
     int rc = place_homes(d);
 
