@@ -124,8 +124,6 @@ static int finish(struct weir__feeder *f, int signal)
 {
     int status = 0;
 
-    f->status = 0;
-    if (f->pid == 0) return 0;
     if (f->in >= 0) close(f->in);
     close(f->out);
     if (signal) kill(-f->pid, signal);
