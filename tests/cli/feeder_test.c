@@ -89,20 +89,29 @@ static void the_last_number_is_marked(void **state)
 
 static uint64_t fed;
 
+/* The number that it says behind so many events is marked, if they have come by now. */
+static void expect_mark(struct weir_partition *p, uint64_t before, uint64_t events, uint64_t number)
+{
+    if (before >= events || fed < events) return;
+    if (marked != number) assert_int_equal(await(p), 1);
+    assert_int_equal(marked, number);
+}
+
 static void feed_many(struct weir_partition *p, const struct weir_event *e, size_t count)
 {
     uint64_t before = fed;
 
     if (fed == 0)
         assert_ok(weir__feeder_open(&feeder,
-                                    "awk 'NR == 600 { print 599; fflush() } END { print NR - 2 }'",
+                                    "awk 'NR == 600 { print 599; fflush() }"
+                                    " NR == 2500 { print 700; fflush() } END { print NR - 2 }'",
                                     p, &err));
     for (size_t i = 0; i < count; i++)
         if (e[i].sequence == MANY - 2) last_offset = e[i].offset;
     assert_true(weir__feeder_feed(feeder, p, e, count, &marked) >= 0);
     fed += count;
-    if (before < 600 && fed >= 600 && marked != 599) assert_int_equal(await(p), 1);
-    assert_int_equal(marked, fed < 600 ? 0 : 599);
+    expect_mark(p, before, 600, 599);
+    expect_mark(p, before, 2500, 700);
     if (fed < MANY) return;
     assert_int_equal(weir__feeder_close(feeder, p, &marked), 1);
     assert_int_equal(marked, MANY - 2);
@@ -243,6 +252,27 @@ static void one_that_ended_well_is_started_again(void **state)
     assert_int_equal(run_with(2, end_well).sequence, 1);
 }
 
+/* A number is about what was given before it. */
+static void say_too_much(struct weir_partition *p, const struct weir_event *e, size_t count)
+{
+    int rc;
+
+    assert_int_equal(count, 2);
+    assert_ok(weir__feeder_open(&feeder, "read -r line; echo 9; cat >/dev/null", p, &err));
+    rc = weir__feeder_feed(feeder, p, e, 1, &marked);
+    assert_int_equal(rc == 0 ? await(p) : rc, 1);
+    assert_int_equal(marked, 0);
+    assert_int_equal(weir__feeder_feed(feeder, p, e + 1, 1, &marked), 0);
+    assert_int_equal(weir__feeder_close(feeder, p, &marked), 0);
+    over = true;
+}
+
+static void what_comes_later_is_not_done(void **state)
+{
+    (void)state;
+    assert_int_equal(run_with(2, say_too_much).sequence, 0);
+}
+
 /* The end of its input comes although another command runs that was started meanwhile. */
 static void close_the_first(struct weir_partition *p, const struct weir_event *e, size_t count)
 {
@@ -300,6 +330,7 @@ int main(void)
         cmocka_unit_test(its_end_is_told),
         cmocka_unit_test(a_number_before_a_failure_counts),
         cmocka_unit_test(one_that_ended_well_is_started_again),
+        cmocka_unit_test(what_comes_later_is_not_done),
         cmocka_unit_test(commands_do_not_hold_each_other),
         cmocka_unit_test(without_pipes_nothing_is_closed),
     };

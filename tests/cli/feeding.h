@@ -33,9 +33,11 @@ static void publish(struct weir *w, uint32_t count)
 {
     struct weir_event *events = calloc(count, sizeof *events);
     struct weir_producer *producer;
+    char text[300];
 
     assert_non_null(events);
-    for (uint32_t i = 0; i < count; i++) events[i].body = weir_text("something happened");
+    memset(text, 'x', sizeof text); /* a thousand of these are more than some pipes hold */
+    for (uint32_t i = 0; i < count; i++) events[i].body = weir_bytes(text, sizeof text);
     assert_ok(weir_producer_open(&producer, w, "h", NULL, &err));
     assert_ok(weir_producer_send(producer, events, count, PATIENCE_MS, NULL, &err));
     assert_ok(weir_producer_close(producer, PATIENCE_MS, &err));
