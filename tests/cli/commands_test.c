@@ -222,11 +222,50 @@ static void keys_are_added_rotated_and_removed(void **state)
     TAKE(steps);
 }
 
+static void what_does_not_go_together_is_not_sent(void **state)
+{
+    static const struct step steps[] = {
+        {&weir__command_hub_create, "a --partitions 1", 0, "created hub a with 1 partition\n"},
+        {&weir__command_send, "a --key k --partition 0", 2,
+         "weir: send: --key and --partition exclude each other; try 'weir send --help'\n"},
+        {&weir__command_send, "a --key-separator s --key k", 2,
+         "weir: send: --key-separator excludes --key and --partition; try 'weir send --help'\n"},
+        {&weir__command_send, "a --key-separator s --partition 0", 2,
+         "weir: send: --key-separator excludes --key and --partition; try 'weir send --help'\n"},
+        {&weir__command_send, "a --key-separator=", 2,
+         "weir: send: --key-separator is empty; try 'weir send --help'\n"},
+        {&weir__command_send, "a --json --key k", 2,
+         "weir: send: with --json each line has its own key and properties; try 'weir send "
+         "--help'\n"},
+        {&weir__command_send, "a --json --key-separator s", 2,
+         "weir: send: with --json each line has its own key and properties; try 'weir send "
+         "--help'\n"},
+        {&weir__command_send, "a --json --property n=t", 2,
+         "weir: send: with --json each line has its own key and properties; try 'weir send "
+         "--help'\n"},
+        {&weir__command_send, "a text --file f", 2,
+         "weir: send: --file and a TEXT exclude each other; try 'weir send --help'\n"},
+        {&weir__command_send, "a text --partition 4294967296", 2,
+         "weir: send: --partition is too large; try 'weir send --help'\n"},
+        {&weir__command_send, "a text --property =t", 2,
+         "weir: send: --property must be NAME=TEXT; try 'weir send --help'\n"},
+        {&weir__command_send, "a text --property n", 2,
+         "weir: send: --property must be NAME=TEXT; try 'weir send --help'\n"},
+        {&weir__command_send, "a --file DIR/none", 3,
+         "weir: send: DIR/none: No such file or directory; check --file\n"},
+        {&weir__command_send, "a text --property n=", 0, "acknowledged 1 event\n"},
+    };
+
+    (void)state;
+    TAKE(steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hubs_are_made_changed_and_deleted, begin, end),
         cmocka_unit_test_setup_teardown(what_a_hub_keeps_is_shown, begin, end),
+        cmocka_unit_test_setup_teardown(what_does_not_go_together_is_not_sent, begin, end),
         cmocka_unit_test_setup_teardown(keys_are_added_rotated_and_removed, begin, end),
     };
 
