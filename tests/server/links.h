@@ -40,7 +40,8 @@ struct scene {
     uint32_t detached;
     uint8_t answer[256]; /* properties of the last attach that was answered */
     struct weir__amqp_value properties;
-    char lines[2048]; /* of the log */
+    bool source, target; /* whether that attach had them */
+    char lines[2048];    /* of the log */
 };
 
 static inline void keep_line(enum weir__level level, const char *room, const char *line, void *user)
@@ -91,7 +92,11 @@ static inline void hear(struct scene *s, const struct weir__amqp_event *ev)
 {
     if (ev->type == WEIR__AMQP_EVENT_TRANSFER) keep_message(s, ev);
     if (ev->type == WEIR__AMQP_EVENT_FLOW && ev->link) s->flows++;
-    if (ev->type == WEIR__AMQP_EVENT_ATTACH) keep_properties(s, &ev->fields->attach.properties);
+    if (ev->type == WEIR__AMQP_EVENT_ATTACH) {
+        keep_properties(s, &ev->fields->attach.properties);
+        s->source = ev->fields->attach.source.type != WEIR__AMQP_NULL;
+        s->target = ev->fields->attach.target.type != WEIR__AMQP_NULL;
+    }
     if (ev->type == WEIR__AMQP_EVENT_SETTLE) {
         bool good = ev->settle.outcome == WEIR__AMQP_ACCEPTED;
         *(good ? &s->accepted : &s->rejected) += ev->settle.last - ev->settle.first + 1;
