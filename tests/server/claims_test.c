@@ -13,7 +13,9 @@
 
 static struct weir__claim claim_of(const char *path, unsigned rights, int64_t expires_s)
 {
-    struct weir__claim c = {.rights = rights, .expires_s = expires_s};
+    struct weir__claim c = {.rights = rights,
+                            .expires_s = expires_s,
+                            .basis = {.ground = WEIR__GROUND_ISSUER}};
 
     snprintf(c.path.text, sizeof c.path.text, "%s", path);
     return c;
@@ -68,6 +70,9 @@ static void ends_and_is_renewed(void **state)
 static unsigned worth(const struct weir__claim *claim, void *user)
 {
     ++*(int *)user;
+    assert_int_equal(claim->expires_s, 2000);
+    assert_int_equal(claim->rights, WEIR__RIGHT_SEND);
+    assert_int_equal(claim->basis.ground, WEIR__GROUND_ISSUER);
     if (strcmp(claim->path.text, "eh2") == 0) return 0;
     return strcmp(claim->path.text, "eh3") == 0 ? WEIR__RIGHT_LISTEN : claim->rights;
 }
@@ -93,7 +98,9 @@ static void is_reviewed(void **state)
 
 static void not_too_many(void **state)
 {
+    struct weir__claim one = claim_of("one more", WEIR__RIGHT_SEND, 2000);
     struct weir__claims c = {0};
+    struct weir_error err;
     char path[32];
 
     (void)state;
@@ -102,7 +109,10 @@ static void not_too_many(void **state)
         assert_int_equal(add(&c, path, WEIR__RIGHT_SEND, i == 7 ? NOW : 2000), 0);
     }
     assert_int_equal(add(&c, "more", WEIR__RIGHT_SEND, 2000), 0); /* in the place of eh7 */
-    assert_int_equal(add(&c, "one more", WEIR__RIGHT_SEND, 2000), WEIR_ELIMIT);
+    assert_int_equal(weir__claims_add(&c, &one, NOW, &err), WEIR_ELIMIT);
+    assert_string_equal(err.text, "A connection has tokens for at most 2048 audiences.");
+    assert_int_equal(until(&c, "eh7", WEIR__RIGHT_SEND, NOW - 1), 0);
+    assert_int_equal(until(&c, "eh8", WEIR__RIGHT_SEND, NOW), 2000);
     assert_int_equal(add(&c, "eh3", WEIR__RIGHT_SEND, 3000), 0);
     assert_int_equal(until(&c, "eh3", WEIR__RIGHT_SEND, NOW), 3000);
     weir__claims_fini(&c);
