@@ -7,6 +7,9 @@
 #define SECRETS(first, second) "\"primary_key\":\"" first "\",\"secondary_key\":\"" second "\","
 #define ONE "{\"name\":\"one\",\"rights\":[\"send\",\"listen\"]"
 #define GIVEN "{\"rights\":[\"send\",\"listen\"],\"primary_key\":\"k1\",\"secondary_key\":\"k2\"}"
+#define ALL                                                                                        \
+    "{\"rights\":[\"send\",\"listen\",\"manage\"],\"primary_key\":\"k\",\"secondary_key\":\"l\"}"
+#define RULE_ALL "{\"name\":\"all\",\"rights\":[\"send\",\"listen\",\"manage\"]"
 #define BAD(code, detail, name)                                                                    \
     "{\"code\":" code ",\"detail\":\"" detail "\",\"error\":\"WEIR_" name "\"}\n"
 
@@ -40,7 +43,15 @@ static void rules_are_made_and_agreed_with(void **state)
         {{.answer = PUT, "a", "one", GIVEN, "[::1]:80", .of_hub = true},
          201,
          ONE "," SECRETS("k1", "k2") STRING("[::1]", "one", "k1", "EntityPath=a;")},
-        {{.answer = weir__keys_list}, 200, "{\"keys\":[" ONE "}]}"},
+        {{.answer = PUT, "all", NULL, ALL},
+         201,
+         RULE_ALL "," SECRETS("k", "l") STRING("localhost", "all", "k", "")},
+        {{.answer = PUT, "ALL", NULL, "{\"rights\":[\"listen\"]}"},
+         409,
+         BAD("409", "access rule 'all' has the rights send, listen, manage, not listen", "EEXIST")},
+        {{.answer = weir__keys_list}, 200, "{\"keys\":[" ONE "}," RULE_ALL "}]}"},
+        {{.answer = weir__keys_list, "a", .of_hub = true}, 200, "{\"keys\":[" ONE "}]}"},
+        {{.answer = weir__keys_show, "All"}, 200, RULE_ALL "}"},
         {{.answer = weir__keys_show, "two"},
          404,
          BAD("404", "The access rule 'two' could not be found.", "ENOTFOUND")},
@@ -74,6 +85,17 @@ static void keys_are_rotated(void **state)
          400,
          "{\"code\":400,\"detail\":\"POST here is ?rotate=primary, ?rotate=secondary or "
          "?rotate=next.\"}\n"},
+        {{.answer = POST, "one", .query = "rotate=nexT"},
+         400,
+         "{\"code\":400,\"detail\":\"POST here is ?rotate=primary, ?rotate=secondary or "
+         "?rotate=next.\"}\n"},
+        {{.answer = POST, "one", .query = "rotates=next"},
+         400,
+         "{\"code\":400,\"detail\":\"POST here is ?rotate=primary, ?rotate=secondary or "
+         "?rotate=next.\"}\n"},
+        {{.answer = POST, "two", .query = "rotate=primary"},
+         404,
+         BAD("404", "there is no access rule 'two'", "ENOTFOUND")},
         {{.answer = POST, "two", .query = "rotate=next"},
          404,
          BAD("404", "The access rule 'two' could not be found.", "ENOTFOUND")},
@@ -88,6 +110,63 @@ static void keys_are_rotated(void **state)
     assert_true(strcspn(made, "\"") > 40);
     assert_non_null(strstr(s->text, "\"secondary_key\":\"k5\""));
 #undef POST
+}
+
+/* The host is the one that the client found us by, without its port. */
+static void whom_to_connect_to(void **state)
+{
+    static char longest[256], longer[257], told[1024];
+    const struct {
+        const char *asked, *host;
+    } rows[] = {
+        {"h", "h"},
+        {"h:5300", "h"},
+        {"h:", "h"},
+        {":80", "localhost"},
+        {"", "localhost"},
+        {"[::1]", "[::1]"},
+        {"[::1]:80", "[::1]"},
+        {"[fe80::a:1]:1", "[fe80::a:1]"},
+        {longest, longest},
+        {longer, "localhost"},
+    };
+    struct question put = {.answer = weir__keys_put, "one", NULL, GIVEN};
+    struct question drop = {.answer = weir__keys_delete, "one"};
+    struct scene *s = *state;
+
+    memset(longest, 'x', sizeof longest - 1);
+    memset(longer, 'x', sizeof longer - 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        put.host = rows[i].asked;
+        assert_int_equal(ask(s, &put), 201);
+        snprintf(told, sizeof told, ONE "," SECRETS("k1", "k2") STRING("%s", "one", "k1", ""),
+                 rows[i].host);
+        assert_string_equal(s->text, told);
+        assert_int_equal(ask(s, &drop), 204);
+    }
+}
+
+/* Who may not manage can always go, once. */
+static void others_may_go(void **state)
+{
+    static const struct row rows[] = {
+        {{.answer = weir__keys_put, "all", NULL, ALL},
+         201,
+         RULE_ALL "," SECRETS("k", "l") STRING("localhost", "all", "k", "")},
+        {{.answer = weir__keys_put, "one", NULL, GIVEN, "h"},
+         201,
+         ONE "," SECRETS("k1", "k2") STRING("h", "one", "k1", "")},
+        {{.answer = weir__keys_delete, "ONE"}, 204, ""},
+        {{.answer = weir__keys_delete, "one"},
+         404,
+         BAD("404", "there is no access rule 'one'", "ENOTFOUND")},
+        {{.answer = weir__keys_delete, "ALL"},
+         409,
+         "{\"code\":409,\"detail\":\"access rule 'ALL' is the last of the namespace with Manage: "
+         "make another one first\"}\n"},
+    };
+
+    EXPECT_ALL((struct scene *)*state, rows);
 }
 
 /* Of two who may manage each can go, and then the other cannot; one of a hub does not count. */
@@ -123,6 +202,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rules_are_made_and_agreed_with),
         TEST(keys_are_rotated),
+        TEST(whom_to_connect_to),
+        TEST(others_may_go),
         TEST(the_last_manager_stays),
     };
 
