@@ -232,16 +232,61 @@ static void what_is_not_there(void **state)
                          "type", "com.microsoft:partition", "partition", "3", END),
                      WEIR_EINVAL);
     assert_string_equal(s->refusal.condition, WEIR__COND_RANGE);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:partition", END),
+                     WEIR_EINVAL);
     assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh2",
                          "type", "com.microsoft:eventhub", END),
                      WEIR_EDENIED);
+    assert_string_equal(s->refusal.why.text, "Unauthorized access. 'Manage,Send,Listen' claim(s) "
+                                             "are required to perform this operation.");
+    assert_null(s->refusal.condition);
+    assert_int_equal(atomic_load(&s->server.logins_refused), 0);
     assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
                          "type", "com.microsoft:eventhub", "security_token", "nonsense", END),
                      WEIR_EDENIED);
+    assert_string_equal(s->refusal.condition, WEIR__COND_AUTH_FAILED);
+    assert_int_equal(atomic_load(&s->server.logins_refused), 1);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:eventhuB", END),
+                     WEIR_EINVAL);
+    assert_string_equal(s->refusal.why.text, "Invalid type 'com.microsoft:eventhuB'.");
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "REA", END), WEIR_EINVAL);
+    assert_string_equal(s->refusal.why.text, "Invalid command 'REA'.");
     assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "WRITE", "name", "eh1",
                          "type", "com.microsoft:eventhub", END),
                      WEIR_EINVAL);
     assert_string_equal(s->refusal.why.text, "Invalid command 'WRITE'.");
+}
+
+/* The longest name there may be is read whole; its own token is asked for before it is looked for. */
+static void the_longest_name(void **state)
+{
+    struct scene *s = *state;
+    char name[WEIR__HUB_NAME_MAX + 1];
+    struct weir__hub_config hub = {.partitions = 11};
+    struct weir__claim claim = {.rights = WEIR__RIGHT_LISTEN, .expires_s = INT64_MAX};
+    struct weir__amqp_value ids, id;
+    struct weir__amqp_items items;
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    hub.name = name;
+    assert_int_equal(weir__namespace_hub_create(s->server.ns, &hub, NULL), 0);
+    assert_int_equal(weir__claims_add(&s->connection.claims, &claim, 0, NULL), 0);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", name,
+                         "type", "com.microsoft:eventhub", END),
+                     0);
+    assert_text(field(s, "name", WEIR__AMQP_STRING), name);
+    ids = field(s, "partition_ids", WEIR__AMQP_ARRAY);
+    assert_int_equal(ids.count, 11);
+    weir__amqp_items_init(&items, &ids);
+    for (int i = 0; i < 11; i++) assert_true(weir__amqp_items_next(&items, &id));
+    assert_text(id, "10");
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", name,
+                         "type", "com.microsoft:partition", "partition", "10", END),
+                     0);
+    assert_text(field(s, "partition", WEIR__AMQP_STRING), "10");
 }
 
 /* What our own client asks for beside; retention is as it is in force. */
@@ -306,6 +351,7 @@ static void a_partition_with_events(void **state)
     struct weir__log_receipt receipt;
     struct weir__batch batch;
     struct weir__hub *hub;
+    char offset[24];
 
     assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
     assert_int_equal(weir__namespace_use(s->server.ns, "eh1", &hub, NULL), 0);
@@ -322,6 +368,9 @@ static void a_partition_with_events(void **state)
     assert_int_equal(field(s, "begin_sequence_number", WEIR__AMQP_LONG).i, 0);
     assert_int_equal(field(s, "last_enqueued_sequence_number", WEIR__AMQP_LONG).i, 1);
     assert_int_equal(field(s, "last_enqueued_time_utc", WEIR__AMQP_TIMESTAMP).i, receipt.time_ms);
+    assert_true(receipt.offset > 0);
+    snprintf(offset, sizeof offset, "%lld", (long long)receipt.offset);
+    assert_text(field(s, "last_enqueued_offset", WEIR__AMQP_STRING), offset);
     assert_int_equal(field(s, "is_partition_empty", WEIR__AMQP_BOOL).u, 0);
 }
 
@@ -334,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_hub_has_exact_types, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_empty_partition_has_exact_types, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_not_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_longest_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hub_tells_more_to_our_own_client, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_words_are_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_partition_with_events, set_up, tear_down),
