@@ -157,7 +157,7 @@ static void a_batch_keeps_kinds(void **state)
     assert_int_equal(
         read(s, BATCH,
              " [ {\"Body\":\"one\",\"UserProperties\":{\"t\":\"x\",\"i\":-7,\"d\":0.5,\"e\":1e3,"
-             "\"big\":9223372036854775808,\"y\":true,\"n\":false,\"z\":null},"
+             "\"big\":9223372036854775808,\"yea\":true,\"yes\":false,\"z\":null},"
              "\"BrokerProperties\":{\"PartitionKey\":\"k\",\"CorrelationId\":\"c\"}},"
              "{\"BrokerProperties\":{\"PartitionKey\":\"k\"},\"Body\":\"tw\\u00f6\\n\"} ] "),
         0);
@@ -172,7 +172,7 @@ static void a_batch_keeps_kinds(void **state)
     assert_true(property(&m, "d").d == 0.5);
     assert_true(property(&m, "e").d == 1000);
     assert_int_equal(property(&m, "big").type, WEIR__AMQP_DOUBLE);
-    assert_true(property(&m, "y").u == 1 && property(&m, "n").u == 0);
+    assert_true(property(&m, "yea").u == 1 && property(&m, "yes").u == 0);
     assert_int_equal(property(&m, "z").type, WEIR__AMQP_NULL);
     assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
     expect_bytes(p.correlation_id.bytes, "c");
@@ -211,48 +211,83 @@ static void expect_refusal(struct scene *s, const char *head, const char *body, 
 {
     int rc = read(s, head, body);
 
-    if (rc != WEIR_EINVAL || !strstr(s->err.text, text))
+    if (rc != WEIR_EINVAL || strcmp(s->err.text, text) != 0)
         fail_msg("'%s' gave %d: %s, not: %s", body, rc, s->err.text, text);
 }
+
+#define FIRST "event 0 of the batch: "
+#define SECOND "event 1 of the batch: "
+#define BODY "Body must be there once, and be a string"
+#define OTHER_KEY                                                                                  \
+    "its PartitionKey is not that of the first event, and a batch goes to one partition"
+#define KINDS "' must be a text, a number, true, false or null"
+#define P64 "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
 
 static void mistakes_are_named(void **state)
 {
     static const struct {
         const char *body, *text;
     } rows[] = {
-        {"", "the text ends"},
-        {"{}", "array"},
-        {"[]", "no event"},
-        {"[1]", "event 0 of the batch: it must be an object"},
-        {"[{}]", "event 0 of the batch: Body is missing"},
-        {"[{\"Body\":\"a\"},{\"Body\":1}]", "event 1 of the batch: Body must be"},
-        {"[{\"Body\":\"a\",\"Body\":\"b\"}]", "once"},
-        {"[{\"Body\":\"a\",\"Bodi\":\"b\"}]", "'Bodi' is none of"},
-        {"[{\"Body\":\"a\",\"UserProperties\":[]}]", "UserProperties must be an object"},
-        {"[{\"Body\":\"a\",\"UserProperties\":{\"x\":{}}}]", "property 'x' must be"},
-        {"[{\"Body\":\"a\",\"BrokerProperties\":{\"PartitionKey\":7}}]", "PartitionKey must be"},
+        {"", "line 1, column 1: a value should be here, but the text ends"},
+        {"{}", "the body must be an array of events"},
+        {"[]", "there is no event in the batch"},
+        {"[1]", FIRST "it must be an object"},
+        {"[{}]", FIRST "Body is missing"},
+        {"[{\"Body\":\"a\"},{\"Body\":1}]", SECOND BODY},
+        {"[{\"Body\":\"a\"},{}]", SECOND "Body is missing"},
+        {"[{\"Body\":\"a\",\"Body\":\"b\"}]", FIRST BODY},
+        {"[{\"Body\":\"a\",\"Bodi\":\"b\"}]",
+         FIRST "'Bodi' is none of Body, UserProperties and BrokerProperties"},
+        {"[{\"" P64 "q\":\"b\"}]",
+         FIRST "'" P64 "' is none of Body, UserProperties and BrokerProperties"},
+        {"[{\"Body\":\"a\",\"UserProperties\":[]}]", FIRST "UserProperties must be an object"},
+        {"[{\"Body\":\"a\",\"BrokerProperties\":1}]", FIRST "BrokerProperties must be an object"},
+        {"[{\"Body\":\"a\",\"UserProperties\":{\"x\":{}}}]", FIRST "property 'x" KINDS},
+        {"[{\"UserProperties\":{\"" P64 "\":[]}}]", FIRST "property '" P64 KINDS},
+        {"[{\"UserProperties\":{\"" P64 "q\":[]}}]", FIRST "property '" P64 KINDS},
+        {"[{\"Body\":\"a\",\"BrokerProperties\":{\"PartitionKey\":7}}]",
+         FIRST "PartitionKey must be a string"},
         {"[{\"Body\":\"a\"},{\"Body\":\"b\",\"BrokerProperties\":{\"PartitionKey\":\"k\"}}]",
-         "one partition"},
+         SECOND OTHER_KEY},
         {"[{\"Body\":\"b\",\"BrokerProperties\":{\"PartitionKey\":\"k\"}},{\"Body\":\"a\"}]",
-         "one partition"},
-        {"[{\"Body\":\"a\"}", "the text ends"},
-        {"[{\"Body\":\"a\"}] x", "line 1"},
-        {"[{\"Body\":\"\\u0000\"}]", "NUL"},
+         SECOND OTHER_KEY},
+        {"[{\"Body\":\"a\"}", "line 1, column 14: ',' or ']' should be here, but the text ends"},
+        {"[{\"Body\":\"a\"}] x", "line 1, column 16: something follows the end"},
+        {"[{\"Body\":\"\\u0000\"}]", FIRST "line 1, column 17: a NUL is not allowed in a string"},
+    };
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        expect_refusal(s, BATCH, rows[i].body, rows[i].text);
+}
+
+static void mistakes_in_fields_are_named(void **state)
+{
+    static const struct {
+        const char *fields, *text;
+    } rows[] = {
+        {"BrokerProperties: {",
+         "BrokerProperties: line 1, column 2: a name in quotes should be here, but the text ends"},
+        {"BrokerProperties: {} {}",
+         "BrokerProperties: line 1, column 4: something follows the end"},
+        {"BrokerProperties: \"k\"", "BrokerProperties: it must be an object"},
+        {"Alert: \xff", "property 'Alert' is not UTF-8"},
+        {P64 ": \xff", "property '" P64 "' is not UTF-8"},
+        {P64 "q: \xff", "property '" P64 "' is not UTF-8"},
+        {"Content-Type: a/\xc3\xa9", "a content type is ASCII, byte 3 is not"},
     };
     struct scene *s = *state;
     char head[1200], key[600];
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        expect_refusal(s, BATCH, rows[i].body, rows[i].text);
-    expect_refusal(s, POST "BrokerProperties: {\r\n\r\n", "", "BrokerProperties: line 1");
-    expect_refusal(s, POST "BrokerProperties: {} {}\r\n\r\n", "", "BrokerProperties: line 1");
-    expect_refusal(s, POST "BrokerProperties: \"k\"\r\n\r\n", "", "must be an object");
-    expect_refusal(s, POST "Alert: \xff\r\n\r\n", "", "'Alert' is not UTF-8");
-    expect_refusal(s, POST "Content-Type: a/\xc3\xa9\r\n\r\n", "", "ASCII");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(head, sizeof head, POST "%s\r\n\r\n", rows[i].fields);
+        expect_refusal(s, head, "", rows[i].text);
+    }
     memset(key, 'k', sizeof key);
     snprintf(head, sizeof head, POST "BrokerProperties: {\"PartitionKey\":\"%.513s\"}\r\n\r\n",
              key);
-    expect_refusal(s, head, "", "at most 512");
+    expect_refusal(s, head, "",
+                   "BrokerProperties: PartitionKey has 513 bytes, at most 512 are allowed");
 }
 
 static void properties_have_a_limit(void **state)
@@ -264,7 +299,7 @@ static void properties_have_a_limit(void **state)
     for (int i = 0; i <= WEIR__POSTING_PROPERTIES_MAX; i++)
         len += (size_t)snprintf(body + len, sizeof body - len, "%s\"p%d\":%d", i ? "," : "", i, i);
     snprintf(body + len, sizeof body - len, "}}]");
-    expect_refusal(s, BATCH, body, "at most 256 properties");
+    expect_refusal(s, BATCH, body, FIRST "an event has at most 256 properties");
 }
 
 static void limits_are_within(void **state)
@@ -355,7 +390,7 @@ static void properties_of_the_broker(void **state)
     assert_int_equal(p.content_type.type, WEIR__AMQP_NULL);
     assert_int_equal(p.to.type, WEIR__AMQP_NULL);
     expect_refusal(s, BATCH, "[{\"Body\":\"\",\"BrokerProperties\":{\"ContentType\":\"ab\x7f\"}}]",
-                   "a content type is ASCII, byte 3 is not");
+                   FIRST "a content type is ASCII, byte 3 is not");
 }
 
 int main(void)
@@ -367,6 +402,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(long_bodies_are_fine, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_much_is_too_big, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(mistakes_in_fields_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(properties_have_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_are_within, set_up, tear_down),
         cmocka_unit_test_setup_teardown(fields_of_http_are_left_out, set_up, tear_down),
