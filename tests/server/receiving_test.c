@@ -1,4 +1,6 @@
 /* receiving_test.c - links that receive: what they are attached with, what is sent along, and when. */
+#include <inttypes.h>
+
 #include "server/links.h"
 
 #define ADDRESS "eh1/ConsumerGroups/$Default/Partitions/1"
@@ -12,14 +14,17 @@ static void let_in(struct scene *s, unsigned rights)
     assert_int_equal(weir__claims_add(&s->c.claims, &claim, 0, NULL), 0);
 }
 
-static void publish(struct scene *s, int count)
+/* Returns the offset of the first. */
+static uint64_t publish(struct scene *s, int count)
 {
+    struct weir__log_receipt receipt;
     struct weir__hub *hub;
 
     assert_int_equal(weir__namespace_use(s->world.ns, "eh1", &hub, NULL), 0);
-    assert_int_equal(world_publish(&s->world, hub, 1, "event", count, NULL), 0);
+    assert_int_equal(world_publish(&s->world, hub, 1, "event", count, &receipt), 0);
     weir__hub_release(hub);
     talk(s);
+    return receipt.offset;
 }
 
 static struct weir__amqp_value value_in(uint8_t *space, size_t room, struct weir__amqp_value name,
@@ -102,6 +107,81 @@ static void a_filter_is_a_text(void **state)
     assert_string_equal(s->condition, "amqp:not-allowed");
     assert_string_equal(s->text, "The link contains an invalid filter type. Only a selector filter "
                                  "is supported, and it is a string, not a uint.");
+}
+
+/* As text or as a symbol, described or not. */
+static void forms_of_a_filter(void **state)
+{
+#define SELECTOR "amqp.annotation.x-opt-offset > '@latest'"
+    static const uint8_t plain[] = "\xa1\x28" SELECTOR, word[] = "\xa3\x28" SELECTOR,
+                         described[] = "\0\xa3\1d\xa1\x28" SELECTOR,
+                         described_word[] = "\0\xa3\1d\xa3\x28" SELECTOR;
+    const struct weir__bytes forms[] = {weir__bytes_of(plain, sizeof plain - 1),
+                                        weir__bytes_of(word, sizeof word - 1),
+                                        weir__bytes_of(described, sizeof described - 1),
+                                        weir__bytes_of(described_word, sizeof described_word - 1)};
+    struct weir__amqp_value filter;
+    struct scene *s = *state;
+    uint8_t space[256];
+
+    let_in(s, WEIR__RIGHT_LISTEN);
+    publish(s, 1);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct weir__amqp_cursor at = weir__amqp_cursor_of(forms[i]);
+        struct weir__amqp_terms terms = {0};
+        struct weir__amqp_link *link;
+        assert_true(weir__amqp_read(&at, &filter));
+        terms.source =
+            value_in(space, sizeof space, symbol("apache.org:selector-filter:string"), filter);
+        link = receive(s, "r", ADDRESS, terms);
+        weir__amqp_flow(link, 10, false);
+        talk(s);
+        assert_int_equal(s->heard_count, i);
+        publish(s, 1);
+        assert_int_equal(s->heard_count, i + 1);
+        weir__amqp_detach(link, NULL);
+        talk(s);
+    }
+}
+
+/* It is in the texts, up to 64 bytes of it, when it is one. */
+static void a_receiver_has_a_name(void **state)
+{
+#define SIXTEEN "0123456789abcdef"
+#define X64 SIXTEEN SIXTEEN SIXTEEN SIXTEEN
+    const struct {
+        struct weir__amqp_value given;
+        const char *name;
+    } rows[] = {
+        {text_of("me"), "me"}, {text_of(X64), X64},  {text_of(X64 "x"), X64},
+        {symbol("me"), "nil"}, {text_of(""), "nil"},
+    };
+    struct scene *s = *state;
+    uint8_t space[256];
+    char text[TEXT_MAX];
+
+    let_in(s, WEIR__RIGHT_LISTEN);
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__amqp_terms named = {
+            .properties = value_in(space, sizeof space, symbol("com.microsoft:receiver-name"),
+                                   rows[i].given)};
+        uint8_t more[64];
+        struct weir__amqp_terms better = {
+            .properties = value_in(more, sizeof more, symbol("com.microsoft:epoch"),
+                                   weir__amqp_signed(WEIR__AMQP_LONG, 7))};
+        struct weir__amqp_link *link;
+        receive(s, "old", ADDRESS, named);
+        link = receive(s, "new", ADDRESS, better);
+        talk(s);
+        snprintf(text, sizeof text,
+                 "New receiver 'nil' with higher epoch of '7' is created hence current receiver "
+                 "'%s' with epoch '' is getting disconnected. If you are recreating the receiver, "
+                 "make sure a higher epoch is used.",
+                 rows[i].name);
+        assert_string_equal(s->text, text);
+        weir__amqp_detach(link, NULL);
+        talk(s);
+    }
 }
 
 /* Any whole number is an epoch, and is given back as a long; nothing else is one. */
@@ -204,11 +284,14 @@ static void what_is_newest_goes_along_when_it_is_desired(void **state)
     const struct weir__amqp_value desired[] = {
         symbol(WEIR__EH_METRICS), array_of("x", WEIR__EH_METRICS, space[0]), symbol("x"),
         array_of("x", "com.microsoft:enable-receiver", space[1])};
-    struct weir__amqp_value map;
+    struct weir__amqp_value map, last;
     struct weir__amqp_message m;
+    uint64_t offset;
+    char text[24];
 
     let_in(s, WEIR__RIGHT_LISTEN);
-    publish(s, 2);
+    offset = publish(s, 2) + 1;
+    snprintf(text, sizeof text, "%" PRIu64, offset);
     simclock_pass(&s->world.time, 5000);
     for (int i = 0; i < 4; i++) {
         struct weir__amqp_terms terms = {.desired_capabilities = desired[i]};
@@ -230,6 +313,10 @@ static void what_is_newest_goes_along_when_it_is_desired(void **state)
         assert_int_equal(number_in(map, WEIR__EH_LAST_SEQUENCE_EPOCH, WEIR__AMQP_INT), -1);
         assert_true(number_in(map, WEIR__EH_LAST_TIME, WEIR__AMQP_TIMESTAMP) == 1700000000000);
         assert_true(number_in(map, WEIR__EH_RETRIEVED, WEIR__AMQP_TIMESTAMP) == 1700000005000);
+        assert_true(weir__amqp_map_find(&map, WEIR__EH_LAST_OFFSET, &last));
+        assert_int_equal(last.type, WEIR__AMQP_STRING);
+        assert_int_equal(last.bytes.len, strlen(text));
+        assert_memory_equal(last.bytes.at, text, last.bytes.len);
     }
 }
 
@@ -307,6 +394,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(who_may_not_listen_is_told),
         TEST(a_filter_is_a_text),
+        TEST(forms_of_a_filter),
+        TEST(a_receiver_has_a_name),
         TEST(the_epoch_is_given_back),
         TEST(a_place_in_an_unused_partition),
         TEST(what_is_newest_goes_along_when_it_is_desired),
