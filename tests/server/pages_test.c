@@ -109,12 +109,12 @@ static void names_of_this_machine(void **state)
 static void names_of_others(void **state)
 {
     static const char *const others[] = {
-        "localhos",      "localhosts",   ".localhost",    "alocalhost",  "xlocalhost.",
-        "127.0.0.256",   "127.0.0.300",  "127.0.0.0001",  "127.0.0.",    "127..0.1",
-        "127.0.0.1.",    "127.0.0.0.1",  "127.0.0",       "127.",        "127",
-        "128.0.0.1",     "126.0.0.1",    "127.0.0.a",     "127.0.0.-1",  "[::2]",
-        "one.exampl",    "one.examples", "localhost:80a", "localhost:a", "127.0.0.1:8.8",
-        "three.example", X200,
+        "localhos",      "localhosts",    ".localhost",   "alocalhost",    "xlocalhost.",
+        "127.0.0.256",   "127.0.0.300",   "127.0.0.0001", "127.0.0.",      "127..0.1",
+        "127.0.0.1.",    "127.0.0.0.1",   "127.0.0",      "127.",          "127",
+        "128.0.0.1",     "126.0.0.1",     "127.0.0.a",    "127.0.0.-1",    "[::2]",
+        "[::1]x",        "one.exampl",    "one.examples", "localhost:80a", "localhost:a",
+        "127.0.0.1:8.8", "three.example", X200,
     };
     struct scene *s = *state;
 
@@ -139,7 +139,7 @@ static void pages(void **state)
                                          "//",
                                          "http://",
                                          "http://:80",
-                                         "http:/ocalhost",
+                                         "http:/xlocalhost",
                                          "http://evil.example",
                                          "http://localhost/",
                                          "http://localhost@evil.example"};
