@@ -91,13 +91,25 @@ uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
     return sendable(l);
 }
 
+/* Room for what is left of a message: that of the connection, but for its first, which has its place
+ * however large it is. */
+static size_t rest_room(const struct weir__amqp_link *l)
+{
+    const struct weir__amqp *e = l->s->e;
+    size_t others = e->partial_bytes - l->buf.cap;
+
+    if (!e->rests) return SIZE_MAX;
+    return others < e->limits.partial_bytes ? e->limits.partial_bytes - others : 0;
+}
+
 /* A message that the window cannot take at once must have a place to wait in. */
 static bool fits_partly(const struct weir__amqp_link *l, size_t bytes, size_t frames)
 {
-    const struct weir__amqp *e = l->s->e;
+    struct weir__amqp *e = l->s->e;
 
-    return frames <= l->s->remote_window ||
-           bytes <= e->limits.partial_bytes - (e->partial_bytes - l->buf.cap);
+    if (frames <= l->s->remote_window) return true;
+    if (bytes > rest_room(l)) return false;
+    return !e->rests || bytes <= l->buf.cap || weir__amqp_reserve(e, bytes - l->buf.cap);
 }
 
 /* What bytes of payload take with all their heads; 0 when they cannot be sent now. */
@@ -152,7 +164,7 @@ static void keep_rest(struct weir__amqp_link *l, const uint8_t *at, size_t bytes
     struct weir__amqp *e = l->s->e;
     size_t before = l->buf.cap;
 
-    l->buf.max = e->limits.partial_bytes - (e->partial_bytes - before);
+    l->buf.max = bytes;
     weir__buf_clear(&l->buf);
     l->partial = true;
     l->partial_id = o->id;

@@ -270,9 +270,14 @@ uint8_t *weir__amqp_room(struct weir__amqp *e, size_t bytes)
     bool worth = e->out_head >= weir__amqp_pending(e) && bytes > e->out.cap - e->out.len;
 
     if (e->out_head && (worth || bytes > e->out.max - e->out.len)) weir__amqp_compact(e);
-    /* With nothing to write nobody would come again, so one delivery always has its place. */
-    if (weir__amqp_pending(e) && !weir__amqp_reserve(e, weir__buf_growth(&e->out, bytes)))
+    /* With nothing to write nobody would come again, so one delivery always has its place, however
+     * large it is. */
+    if (!weir__amqp_pending(e)) {
+        size_t most = bytes + WEIR__AMQP_ANSWER_BYTES;
+        if (most > e->out.max) e->out.max = most;
+    } else if (!weir__amqp_reserve(e, weir__buf_growth(&e->out, bytes))) {
         return NULL;
+    }
     return weir__buf_room(&e->out, bytes);
 }
 
