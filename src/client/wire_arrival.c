@@ -110,6 +110,8 @@ static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery
     } else if (item.stored && weir__stored_check(d->payload, &why) != 0) {
         refuse_batch(l, &why);
         return;
+    } else if (d->size == 0) {
+        return; /* no message; a limit in bytes would let any number of them come */
     } else if (keep(s, item) != 0) {
         weir__fail(&why, WEIR_ENOMEM, "no memory for a message of %zu bytes", d->payload.len);
     } else {
@@ -142,7 +144,8 @@ static void pump_limit(struct weir__wire_source *s)
     weir__mutex_lock(&s->link.lock);
     waiting = s->row.held + weir__wire_row_hidden_bytes(&s->row) - atomic_load(&s->taken);
     weir__mutex_unlock(&s->link.lock);
-    limit = s->carried + (most > waiting ? most - waiting : 0);
+    if (waiting > 0 && waiting >= most) return; /* the caller visits when it has made room */
+    limit = s->carried + (most - waiting);
     if (limit < s->limit + most / WEIR__WIRE_PART && weir__amqp_link_credit(link) > CREDIT_MAX / 2)
         return;
     s->limit = limit;
@@ -321,8 +324,7 @@ static void attached(struct weir__wire_link *l, const struct weir__amqp_composit
     struct weir__wire_source *s = of_link(l);
 
     s->limits = s->desires && offers_batches(&fields->attach.offered_capabilities);
-    s->carried = s->limit = 0;
-    s->allowed = 1; /* the first message is always let through */
+    s->carried = s->limit = s->allowed = 0;
 }
 
 static void free_source(struct weir__wire_link *l)

@@ -6,6 +6,7 @@
 #include "client/wire_source.h"
 
 #define BYTES_MAX_DEFAULT ((size_t)256 << 10)
+#define BYTES_MAX (SIZE_MAX / 2) /* sums of it and of what came fit */
 
 static struct weir__wire_source *of_base(struct weir__source *b)
 {
@@ -221,6 +222,7 @@ int weir__wire_open_source(struct weir__backend *b, const char *hub, uint32_t pa
     if (!s) return weir__fail(err, WEIR_ENOMEM, "no memory for a link");
     s->base = (struct weir__source){.ops = &source_ops, .deliveries = true};
     weir__wire_row_init(&s->row, &w->pool, o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT);
+    if (s->row.bytes_max > BYTES_MAX) s->row.bytes_max = BYTES_MAX;
     s->events_max = o->events_max;
     s->desires = o->events_max == 0; /* events are what it wants counted */
     s->guess = WEIR__WIRE_GUESS_FIRST;
