@@ -19,7 +19,7 @@
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MAX_MS 30000 /* of a handler, or of what must be mended by somebody */
 #define PAUSE_RETRY_MAX_MS 5000
-#define STEADY_MS 10000       /* a stream that lasted so long was not taken in a quarrel */
+#define STEADY_MS 60000       /* a stream that lasted so long was not taken in a quarrel */
 #define RELEASE_PAUSE_MS 5000 /* before what the program gave away may come back */
 
 struct orders {
@@ -480,7 +480,8 @@ static bool note_theft(struct weir_partition *p)
 
     if (now_ms - p->stream_ms > STEADY_MS) p->thefts = 0;
     if (p->thefts++ == 0) return true;
-    p->retry_ms = now_ms + pause_ms(p->thefts - 1, PAUSE_RETRY_MAX_MS);
+    p->retry_ms = now_ms + pause_ms(p->thefts - 1, PAUSE_MAX_MS);
+    if (p->thefts & (p->thefts - 1)) return true; /* said the second, fourth, eighth ... time */
     weir__fail(&err, WEIR_ESTOLEN,
                "another reader took partition %" PRIu32 " %" PRIu32
                " times, though the store says that it is ours: do others read this group with "

@@ -127,15 +127,15 @@ static void a_quarrel_is_not_kept_up(void **state)
     stage_clear();
     s.receive_rc = WEIR_ESTOLEN;
     s.opened.wake(s.opened.user, WEIR_ESTOLEN);
-    stage_pass(60000);
+    stage_pass(600000);
     s.receive_rc = 0;
-    for (int i = 2; at < 60000; i++) {
-        stage_note(all, "%" PRId64 " ", at);
-        stage_note(all, told, i);
-        at += 50 << (i - 2 < 7 ? i - 2 : 7) < 5000 ? 50 << (i - 2) : 5000;
+    for (int i = 2; at < 600000; i++) {
+        if ((i & (i - 1)) == 0) stage_note(all, "%" PRId64 " ", at);
+        if ((i & (i - 1)) == 0) stage_note(all, told, i);
+        at += i - 2 < 10 ? 50 << (i - 2) : 30000;
     }
     expect_told(all);
-    stage_pass(20000); /* it lasted: the next time is the first again */
+    stage_pass(100000); /* it lasted: the next time is the first again */
     s.receive_rc = WEIR_ESTOLEN;
     s.opened.wake(s.opened.user, 0);
     assert_int_equal(weir_processor_step(s.processor, 0, NULL), 0);
