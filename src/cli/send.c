@@ -71,8 +71,9 @@ struct sending {
     const char *key_separator;         /* NULL: lines have no keys */
     struct weir__parsed_event *parsed; /* what events point to, in turn; NULL: lines are bodies */
     size_t parsed_next;
-    size_t count, bytes;                        /* in events, waiting to be sent */
-    size_t extra_bytes;                         /* of each event, besides its body */
+    size_t count, bytes;        /* in events, waiting to be sent */
+    uint64_t unsent, last_line; /* lines that were read only, and the last of the others */
+    size_t extra_bytes;         /* of each event, besides its body */
     struct batch batches[BATCH_EVENTS_MAX + 1]; /* one for each count */
 
     struct weir__mutex lock; /* for the hub's thread, which counts */
@@ -96,12 +97,27 @@ static void count_batch(void *user, int rc, const struct weir_receipt *receipt,
     weir__mutex_unlock(&s->lock);
 }
 
+static bool has_failed(struct sending *s)
+{
+    bool failed;
+
+    weir__mutex_lock(&s->lock);
+    failed = s->failed > 0;
+    weir__mutex_unlock(&s->lock);
+    return failed;
+}
+
+/* Behind what was refused nothing is sent: it would stand before that when somebody sends it again. */
 static int send_waiting(struct sending *s, struct weir_error *err)
 {
     size_t count = s->count;
 
     s->count = s->bytes = 0;
     if (count == 0) return 0;
+    if (has_failed(s)) {
+        s->unsent += count;
+        return 0;
+    }
     return weir_producer_send_async(s->producer, s->events, count, s->timeout_ms, count_batch,
                                     &s->batches[count], err);
 }
@@ -167,7 +183,7 @@ static int send_lines(struct sending *s, struct weir__lines *lines, struct weir_
     struct weir__bytes line;
     int rc = 0, sent;
 
-    while (rc == 0 && !lines->ended) {
+    while (rc == 0 && !lines->ended && !has_failed(s)) {
         rc = weir__lines_fill(lines, err);
         while (rc == 0 && weir__lines_next(lines, &line)) {
             rc = add_line(s, line, err);
@@ -177,6 +193,7 @@ static int send_lines(struct sending *s, struct weir__lines *lines, struct weir_
         sent = send_waiting(s, rc == 0 ? err : NULL);
         if (rc == 0) rc = sent;
     }
+    s->last_line = lines->count - s->unsent;
     return rc;
 }
 
@@ -212,10 +229,13 @@ static int report(struct sending *s, int rc, const struct weir_error *err)
 
     printf("acknowledged %" PRIu64 " event%s\n", s->acknowledged, s->acknowledged == 1 ? "" : "s");
     fflush(stdout);
-    if (s->failed > 0)
+    if (s->failed > 0) {
         code = weir__exit_error(s->first_error.code, &s->first_error,
                                 "send: %" PRIu64 " event%s not acknowledged", s->failed,
                                 s->failed == 1 ? " was" : "s were");
+        if (s->last_line)
+            fprintf(stderr, "weir: send: nothing behind line %" PRIu64 " was sent\n", s->last_line);
+    }
     if (rc != 0) code = weir__exit_error(rc, err, "send");
     return weir__exit_printed(code);
 }
