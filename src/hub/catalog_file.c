@@ -77,18 +77,40 @@ static void read_copy(const struct weir__catalog_store *s, int which, struct cop
     }
     free(at);
     weir__file_close(file);
-    if (c->rc != 0) weir__wrap(&c->why, c->rc, "%s", path);
+    if (c->rc != 0 && strncmp(c->why.text, path, strlen(path)) != 0) /* the disk's errors have it */
+        weir__wrap(&c->why, c->rc, "%s", path);
+}
+
+/* Nobody knows whether this copy is good, so nothing may be put in its place. */
+static int fail_unread(const struct copy *c, struct weir_error *err)
+{
+    if (c->rc == WEIR_EVERSION) return weir__fail(err, c->rc, "%s", c->why.text);
+    return weir__fail(err, c->rc, "the catalogue cannot be read: %s", c->why.text);
+}
+
+/* What is wrong with a copy, without its path. */
+static const char *reason_of(const struct weir__catalog_store *s, int copy, const struct copy *c)
+{
+    char path[PATH_BYTES];
+    size_t len;
+
+    path_of(s, copy, path);
+    len = strlen(path);
+    return strncmp(c->why.text, path, len) == 0 && strncmp(c->why.text + len, ": ", 2) == 0
+               ? c->why.text + len + 2
+               : c->why.text;
 }
 
 static int fail_both(const struct weir__catalog_store *s, const struct copy *c,
                      struct weir_error *err)
 {
     bool missing = c[0].rc == WEIR_ENOTFOUND || c[1].rc == WEIR_ENOTFOUND;
-    int alike = c[0].rc == c[1].rc ? c[0].rc : WEIR_ECORRUPT; /* neither may be opened, and so on */
 
-    return weir__fail(err, missing ? WEIR_ENOTFOUND : alike,
+    for (int i = 0; i < WEIR__CATALOG_COPIES; i++)
+        if (c[i].rc != WEIR_ENOTFOUND && c[i].rc != WEIR_ECORRUPT) return fail_unread(&c[i], err);
+    return weir__fail(err, missing ? WEIR_ENOTFOUND : WEIR_ECORRUPT,
                       "no good catalogue in %s: catalog.0: %.180s; catalog.1: %.180s", s->dir,
-                      c[0].why.text, c[1].why.text);
+                      reason_of(s, 0, &c[0]), reason_of(s, 1, &c[1]));
 }
 
 /* Whether a bad copy may have held what the good one lacks. A folder's first catalogue, of
@@ -129,7 +151,7 @@ int weir__catalog_load(struct weir__catalog_store *s, struct weir__catalog *out,
     for (int i = 0; i < WEIR__CATALOG_COPIES; i++) {
         if (!is_undecided(c[i].rc)) continue;
         weir__catalog_fini(&c[1 - i].catalog);
-        return weir__fail(err, c[i].rc, "%s", c[i].why.text);
+        return fail_unread(&c[i], err);
     }
     if (c[0].rc != 0 && c[1].rc != 0) return fail_both(s, c, err);
     better = c[0].rc != 0 || (c[1].rc == 0 && c[1].generation > c[0].generation) ? 1 : 0;

@@ -53,6 +53,16 @@ static int fail_call(struct weir_error *err, int errnum, const char *call, const
     return weir__wrap(err, code, "%s", path);
 }
 
+static int fail_open(struct weir_error *err, int errnum, const char *path)
+{
+    int rc = fail_call(err, errnum, "open", path);
+    size_t used = err ? strlen(err->text) : 0;
+
+    if (err && errnum == EACCES)
+        snprintf(err->text + used, sizeof err->text - used, " (run as the folder's owner)");
+    return rc;
+}
+
 /* Whether a transfer that failed may work on a handle that is direct no longer. */
 static bool leave_direct(struct posix_file *f, int errnum)
 {
@@ -409,7 +419,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
         f->fd = weir__descriptor_move(open(path, open_flags(flags), FILE_MODE));
     } while (f->fd < 0 && errno == EINTR);
     if (f->fd < 0) {
-        rc = fail_call(err, errno, "open", path);
+        rc = fail_open(err, errno, path);
         free(f);
         return rc;
     }

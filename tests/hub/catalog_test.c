@@ -4,12 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/crc.h"
 #include "support/allocs.h"
 #include "support/simfs.h"
+#include "support/tempdir.h"
 
 #define DIR "data"
 #define HEADER_BYTES 32u
@@ -388,8 +391,9 @@ static void two_bad_copies_are_named(void **state)
     simfs_flip(disk, DIR "/catalog.0", 320);
     simfs_flip(disk, DIR "/catalog.1", 328);
     assert_int_equal(load(disk, &c, &s, &lines), WEIR_ECORRUPT);
-    assert_non_null(strstr(err.text, DIR "/catalog.0"));
-    assert_non_null(strstr(err.text, DIR "/catalog.1"));
+    assert_string_equal(err.text, "no good catalogue in " DIR
+                                  ": catalog.0: the catalogue fails its checksum; "
+                                  "catalog.1: the catalogue fails its checksum");
     simfs_free(disk);
 }
 
@@ -403,6 +407,64 @@ static void neither_copy_is_not_found(void **state)
     (void)state;
     assert_int_equal(load(disk, &c, &s, &lines), WEIR_ENOTFOUND);
     simfs_free(disk);
+}
+
+/* What one copy holds is not known: this is no folder without a catalogue. */
+static void one_unreadable_copy_and_no_other(void **state)
+{
+    struct simfs *disk = saved_disk();
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+    struct lines lines = {0};
+
+    (void)state;
+    simfs_spoil(disk, DIR "/catalog.1", 0, 512);
+    simfs_fs(disk)->ops->remove(simfs_fs(disk), DIR "/catalog.0", NULL);
+    assert_int_equal(load(disk, &c, &s, &lines), WEIR_EIO);
+    assert_string_equal(err.text,
+                        "the catalogue cannot be read: " DIR "/catalog.1: simulated bad sector");
+    simfs_free(disk);
+}
+
+/* The administrator may read everything, and becomes somebody else for this. */
+static int load_as_stranger(const char *dir, const char *path)
+{
+    bool root = geteuid() == 0;
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+    int rc;
+
+    assert_int_equal(chmod(path, 0), 0);
+    assert_int_equal(weir__catalog_store_init(&s, weir__fs_posix(), dir, NULL, &err), 0);
+    if (root) assert_int_equal(seteuid(65534), 0);
+    rc = weir__catalog_load(&s, &c, &err);
+    if (root) assert_int_equal(seteuid(0), 0);
+    return rc;
+}
+
+/* It is as good as ever: nobody is to be told to put another one in its place. */
+static void a_catalogue_of_somebody_else(void **state)
+{
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 16], want[TEMPDIR_BYTES + 128];
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    snprintf(path, sizeof path, "%s/catalog.0", dir);
+    assert_int_equal(weir__catalog_store_init(&s, weir__fs_posix(), dir, NULL, &err), 0);
+    fill(&c);
+    assert_int_equal(weir__catalog_save(&s, &c, &err), 0);
+    weir__catalog_fini(&c);
+    snprintf(want, sizeof want, "%s/catalog.1", dir);
+    assert_int_equal(chmod(want, 0), 0);
+    assert_int_equal(load_as_stranger(dir, path), WEIR_EIO);
+    snprintf(
+        want, sizeof want,
+        "the catalogue cannot be read: %s: open: Permission denied (run as the folder's owner)",
+        path);
+    assert_string_equal(err.text, want);
+    tempdir_remove(dir);
 }
 
 /* A newer program wrote one copy: falling back to the other would undo what it did. */
@@ -500,6 +562,8 @@ static void a_short_want_is_no_damage(void **state)
     (void)state;
     simfs_fail(disk, &fault);
     assert_int_equal(load(disk, &c, &s, &lines), WEIR_EBUSY);
+    assert_string_equal(err.text,
+                        "the catalogue cannot be read: " DIR "/catalog.0: simulated fault");
     assert_int_equal(lines.warnings + lines.errors, 0);
     assert_int_equal(load(disk, &c, &s, &lines), 0);
     weir__catalog_fini(&c);
@@ -579,6 +643,8 @@ int main(void)
         cmocka_unit_test(one_bad_copy_is_survived_and_healed),
         cmocka_unit_test(two_bad_copies_are_named),
         cmocka_unit_test(neither_copy_is_not_found),
+        cmocka_unit_test(one_unreadable_copy_and_no_other),
+        cmocka_unit_test(a_catalogue_of_somebody_else),
         cmocka_unit_test(newer_version_beside_a_good_copy),
         cmocka_unit_test(crashes_while_saving),
         cmocka_unit_test(faults_while_saving),
