@@ -31,6 +31,7 @@
 #define WEIR__LOG_UNREAD_MAX 16  /* batches that could not be read, remembered by place */
 #define WEIR__LOG_MARK_MS 1000   /* an idle log's watermark reaches its end after this */
 #define WEIR__LOG_STEP_MS 1000   /* how often the keeper looks at a log that is written to */
+#define WEIR__LOG_TELL_MS 60000  /* how often it tells of an error that stays the same */
 #define WEIR__LOG_REST_MS 60000  /* and at one that is not, when nothing is due earlier */
 #define WEIR__LOG_IDLE_MS 5000   /* a log that was not written to for so long gives memory back */
 #define WEIR__LOG_RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
@@ -108,6 +109,8 @@ struct weir__log {
     struct weir__pool_member upkeep; /* what time brings */
     bool own_pool, closing;
     bool told_not_direct;
+    uint32_t trouble;        /* the keeper's: checksum of the error it told last, 0: all is well, */
+    int64_t trouble_mono_ms; /* and when it did */
     bool resting; /* the keeper will not look within WEIR__LOG_STEP_MS, unless it is asked to */
     bool leading;
     int room_waiters;    /* threads waiting on room, */

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/crc.h"
 #include "log/state.h"
 
 #define STEPS_PER_TURN 16 /* groups or completions; then the pool's other logs have their turn */
@@ -97,6 +98,25 @@ static int64_t until_due_ms(struct weir__log *log)
     return wait_ms > 0 ? wait_ms : step_ms(log);
 }
 
+static void tell_well(struct weir__log *log)
+{
+    if (log->trouble == 0) return;
+    log->trouble = 0;
+    weir__log_line(&log->o.logger, WEIR__INFO, "log", "upkeep dir=%s: it works again", log->dir);
+}
+
+/* On a full disk the same error comes at every step. */
+static void tell_trouble(struct weir__log *log, const struct weir_error *err)
+{
+    int64_t mono_ms = log->o.clock.mono_ms(log->o.clock.self);
+    uint32_t trouble = weir__crc32c(0, err->text, strlen(err->text)) | 1;
+
+    if (trouble == log->trouble && mono_ms - log->trouble_mono_ms < WEIR__LOG_TELL_MS) return;
+    log->trouble = trouble;
+    log->trouble_mono_ms = mono_ms;
+    weir__log_line(&log->o.logger, WEIR__WARN, "log", "upkeep dir=%s: %s", log->dir, err->text);
+}
+
 static int64_t keep(void *owner)
 {
     struct weir__log *log = owner;
@@ -105,7 +125,9 @@ static int64_t keep(void *owner)
     int rc = weir__log_step(log, &err);
 
     if (rc != 0)
-        weir__log_line(&log->o.logger, WEIR__WARN, "log", "upkeep dir=%s: %s", log->dir, err.text);
+        tell_trouble(log, &err);
+    else
+        tell_well(log);
     weir__mutex_lock(&log->lock);
     if (!log->closing) wait_ms = rc == 0 ? until_due_ms(log) : step_ms(log);
     log->resting = wait_ms > step_ms(log);

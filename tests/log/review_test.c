@@ -442,6 +442,66 @@ static void full_disk_does_not_stop_upkeep(void **state)
     assert_true(info.begin_sequence > 0);
 }
 
+struct said {
+    unsigned warnings, infos;
+    char last[256];
+};
+
+static void hear_upkeep(enum weir__level level, const char *room, const char *line, void *user)
+{
+    struct said *said = user;
+
+    (void)room;
+    if (strncmp(line, "upkeep ", 7) != 0) return;
+    said->warnings += level == WEIR__WARN;
+    said->infos += level == WEIR__INFO;
+    snprintf(said->last, sizeof said->last, "%s", line);
+}
+
+/* The keeper comes so many times, a second apart. */
+static void keep_for(struct workload *w, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        simclock_pass(&w->clock, 1000);
+        w->log->upkeep.keep(w->log->upkeep.owner);
+    }
+}
+
+/* A disk stays full for hours: its error is told once, then once a minute, and so is its end. */
+static void full_disk_is_told_once_a_minute(void **state)
+{
+    struct workload *w = *state;
+    struct said said = {0};
+
+    w->options.logger = (struct weir__logger){hear_upkeep, &said};
+    w->options.retain_ms = 8 * DAY_MS;
+    open_log(w);
+    put(w, 0, 100);
+    simclock_pass(&w->clock, 2 * DAY_MS);
+    refuse(w, SIMFS_ALLOCATE, 1, WEIR_ENOSPACE, true);
+    keep_for(w, 60);
+    assert_int_equal(said.warnings, 1);
+    keep_for(w, 1);
+    assert_int_equal(said.warnings, 2);
+    simfs_fail(w->disk, NULL);
+    simfs_capacity(w->disk, simfs_used(w->disk)); /* the same code with another text */
+    keep_for(w, 10);
+    assert_int_equal(said.warnings, 3);
+    assert_non_null(strstr(said.last, "the simulated disk is full"));
+    assert_int_equal(said.infos, 0);
+    simfs_capacity(w->disk, 0);
+    keep_for(w, 10);
+    assert_int_equal(said.infos, 1);
+    assert_string_equal(said.last, "upkeep dir=" WORKLOAD_DIR ": it works again");
+    refuse(w, SIMFS_ALLOCATE, 1, WEIR_ENOSPACE, true);
+    put(w, 0, 100);
+    simclock_pass(&w->clock, 2 * DAY_MS);
+    keep_for(w, 2);
+    assert_int_equal(said.warnings, 4);
+    w->options.logger = (struct weir__logger){0};
+    assert_int_equal(workload_close(w), 0);
+}
+
 /* ---- reading ---- */
 
 static void read_one(struct weir__log_reader *r, int want)
@@ -654,6 +714,7 @@ int main(void)
         CASE(spare_that_is_too_small_makes_place),
         CASE(spare_outlives_a_failed_roll),
         CASE(full_disk_does_not_stop_upkeep),
+        CASE(full_disk_is_told_once_a_minute),
         CASE(cursor_in_a_segment_that_went),
         CASE(segment_expires_under_a_reader),
         CASE(retention_waits_for_the_disk),
