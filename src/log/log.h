@@ -241,8 +241,8 @@ void weir__log_reader_uncheck(struct weir__log_reader *);
 /* Gives up to max batches in order, without waiting; *out_count is 0 at the end of what is durable.
  * The views live until the next call on this reader. When what the cursor stood at has expired it
  * goes on at the oldest event and *out_missed says how many events were passed over, else 0.
- * WEIR_ECORRUPT: the bytes of some events are damaged; the text names file, byte and sequence
- * range, the cursor stays in front of them, and weir__log_reader_damage says what they are.
+ * WEIR_ECORRUPT: the bytes of some events are damaged; the text names file and byte, or the segment
+ * whose file is lost, and the sequence range, the cursor stays in front of them, and weir__log_reader_damage says what they are.
  * WEIR_EIO: the disk did not give them, twice; the same, but it may give them later. After ten
  * seconds of that it is WEIR_ECORRUPT. */
 int weir__log_reader_next(struct weir__log_reader *, struct weir__log_view *out, uint32_t max,

@@ -154,15 +154,33 @@ static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, 
                       log->dir, name, at, r->next, last, r->partition);
 }
 
-/* A hole in the sequence numbers from next to `last`: names the segment in which they would lie. */
-static int missing(struct weir__log_reader *r, uint64_t last, struct weir_error *err)
+static int lost(struct weir__log_reader *r, const struct weir__segment *seg, uint64_t last,
+                struct weir_error *err)
+{
+    set_damage(r, last);
+    return weir__fail(err, WEIR_ECORRUPT,
+                      "%s: segment %" PRIu64 " is lost: events %" PRIu64 " to %" PRIu64
+                      " of partition %u cannot be read",
+                      r->log->dir, seg->h.number, r->next, last, r->partition);
+}
+
+/* A hole in the sequence numbers from next to `last`, and the segment in which what is behind it
+ * was looked for: names the segment in which they would lie. Where a lost segment began is not
+ * known, so its events seem to lie in the one before. */
+static int missing(struct weir__log_reader *r, uint64_t last, uint64_t behind,
+                   struct weir_error *err)
 {
     struct weir__log *log = r->log;
     struct weir__segment *seg = NULL;
     uint64_t number;
 
-    if (weir__log_segment_of(log, r->partition, r->next, &number, NULL) == 0)
+    if (weir__log_segment_of(log, r->partition, r->next, &number, NULL) == 0) {
         seg = weir__log_segment_numbered(log, number);
+        for (; number <= behind; number++) {
+            const struct weir__segment *at = weir__log_segment_numbered(log, number);
+            if (at && at->lost) return lost(r, at, last, err);
+        }
+    }
     return damaged(r, seg ? seg : weir__log_active(log), last, 0, err);
 }
 
@@ -236,7 +254,7 @@ static int walk_from(struct weir__log_reader *r, uint64_t number, struct weir_er
         weir__log_unpin(log, seg);
     }
     if (rc != 1) r->segment = 0;
-    return rc == WEIR_ECORRUPT ? missing(r, last, err) : rc;
+    return rc == WEIR_ECORRUPT ? missing(r, last, number - 1, err) : rc;
 }
 
 /* 1: chunk and `at` are on next. 0: next has expired meanwhile, look again. */

@@ -237,6 +237,92 @@ static void lost_segment_is_one_range(void **state)
     assert_int_equal(segments_of(w), 3);
 }
 
+/* Reads a partition from the oldest event up to the first that is damaged, and steps over it. */
+static void read_to_damage(struct workload *w, uint32_t partition, struct weir__log_reader **out,
+                           struct weir_error *err)
+{
+    struct weir__log_view v;
+    uint32_t count = 1;
+    uint64_t missed, first, last;
+    int rc = 0;
+
+    if (!*out) assert_int_equal(weir__log_reader_open(out, w->log, partition, 0, 0, NULL), 0);
+    while (rc == 0 && count > 0) rc = weir__log_reader_next(*out, &v, 1, &count, &missed, err);
+    assert_int_equal(rc, WEIR_ECORRUPT);
+    weir__log_reader_damage(*out, &first, &last);
+    weir__log_reader_seek(*out, last + 1);
+}
+
+static void assert_lost(const struct weir_error *err, int segment)
+{
+    char want[64];
+
+    snprintf(want, sizeof want, WORKLOAD_DIR ": segment %d is lost: events ", segment);
+    if (strncmp(err->text, want, strlen(want)) != 0) fail_msg("%s", err->text);
+    assert_null(strstr(err->text, ".seg"));
+}
+
+/* No file is to blame for what was in another, whether it went before the opening or behind it. */
+static void lost_segment_is_called_lost(void **state)
+{
+    struct workload *w = *state;
+    struct weir__log_reader *r = NULL;
+    struct weir_error err = {0};
+
+    open_log(w);
+    fill_segments(w, 5);
+    for (uint32_t p = 0; p < 5; p++) put(w, p, 100);
+    assert_int_equal(workload_close(w), 0);
+    w->history->may_damage = true;
+    lose_file(w, "00000002.seg");
+    lose_file(w, "00000005.seg"); /* the last one */
+    open_log(w);
+    lose_file(w, "00000004.seg");
+    for (uint32_t p = 0; p < 5; p++) {
+        read_to_damage(w, p, &r, &err);
+        assert_lost(&err, 2);
+        read_to_damage(w, p, &r, &err);
+        assert_lost(&err, 4);
+        weir__log_reader_close(r);
+        r = NULL;
+    }
+    put(w, 0, 100); /* in a new one */
+    read_to_damage(w, 0, &r, &err);
+    assert_lost(&err, 2);
+    weir__log_reader_close(r);
+}
+
+/* Nor is a lost segment to blame for what is damaged in the file before it. The index is, too, so that
+ * there is a hole where the batch was. */
+static void damage_before_a_lost_segment_has_a_file(void **state)
+{
+    static const char path[] = WORKLOAD_DIR "/00000001.seg";
+    struct workload *w = *state;
+    struct weir__log_reader *r = NULL;
+    struct weir_error err = {0};
+    char want[64];
+    uint64_t at;
+
+    open_log(w);
+    for (int i = 0; i < 3; i++) put(w, 1, 100);
+    at = w->history->batches[1].receipt.offset - WEIR__LOG_ORIGIN;
+    fill_segments(w, 3);
+    put(w, 1, 100);
+    assert_int_equal(workload_close(w), 0);
+    w->history->may_damage = true;
+    simfs_flip(w->disk, path, (at + 10) * 8);
+    for (uint64_t i = 64; i <= 16384; i += 64)
+        simfs_flip(w->disk, path, (simfs_size(w->disk, path) - i) * 8);
+    lose_file(w, "00000002.seg");
+    open_log(w);
+    read_to_damage(w, 1, &r, &err);
+    snprintf(want, sizeof want, "%s byte %d: damaged: events 2 to 3 of", path, (int)at);
+    if (strncmp(err.text, want, strlen(want)) != 0) fail_msg("%s, not %s", err.text, want);
+    read_to_damage(w, 1, &r, &err);
+    assert_lost(&err, 2);
+    weir__log_reader_close(r);
+}
+
 /* The one that was being appended to: no number, and no offset, is given again. */
 static void lost_active_segment_is_left(void **state)
 {
@@ -512,6 +598,8 @@ int main(void)
         CASE(opening_waits_for_room),
         CASE(old_log_on_a_full_disk),
         CASE(lost_segment_is_one_range),
+        CASE(lost_segment_is_called_lost),
+        CASE(damage_before_a_lost_segment_has_a_file),
         CASE(lost_active_segment_is_left),
         CASE(lost_active_segment_rests),
         CASE(file_that_goes_while_open),
