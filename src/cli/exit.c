@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,17 +86,17 @@ int weir__exit_usage(const char *command, const char *why, ...)
 }
 
 /* The errno of a write that stdio made in between is lost; the pipe itself still knows. */
-static bool reader_left(void)
+bool weir__exit_reader_left(void)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
 
-    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP));
 }
 
 int weir__exit_printed(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    if (reader_left()) return code;
+    if (weir__exit_reader_left()) return code;
     fprintf(stderr, "weir: the output could not be written; what is in the hub is not concerned\n");
     return WEIR__EXIT_FAILURE;
 }

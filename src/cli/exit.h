@@ -3,6 +3,8 @@
 #ifndef WEIR_CLI_EXIT_H
 #define WEIR_CLI_EXIT_H
 
+#include <stdbool.h>
+
 #include "weir/error.h"
 
 enum weir__exit {
@@ -26,6 +28,10 @@ weir__exit_advise(int rc, const struct weir_error *err, const char *advice, cons
 /* Prints what is wrong with the command line and returns WEIR__EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int weir__exit_usage(const char *command, const char *why,
                                                            ...);
+
+/* Whether standard output is a pipe or a socket that nobody reads any more. Who prints only now and then asks,
+ * because no write fails until there is something to write. */
+bool weir__exit_reader_left(void);
 
 /* The end of every command that prints: sees to it that standard output was written. Returns code,
  * also when the reader has left, who then had enough; else says so and returns

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -187,11 +188,15 @@ static void on_close(struct weir_partition *p, enum weir_close_reason reason, vo
 
 /* ---- the command ---- */
 
-static int wait_for_signal(struct weir__stop *stop)
+/* Until a signal comes, or whoever reads what is printed has left. poll tells the latter unasked. */
+static int wait_for_end(const struct process_options *o, struct weir__stop *stop)
 {
-    struct pollfd fd = {.fd = weir__stop_fd(stop), .events = POLLIN};
+    bool prints = o->json || !o->exec;
+    struct pollfd fds[] = {{.fd = weir__stop_fd(stop), .events = POLLIN},
+                           {.fd = prints ? STDOUT_FILENO : -1}};
 
-    while (!weir__stop_asked(stop) && poll(&fd, 1, -1) < 0) continue;
+    while (!weir__stop_asked(stop) && fds[1].revents == 0)
+        if (poll(fds, 2, -1) < 0) fds[1].revents = 0;
     return 0;
 }
 
@@ -218,7 +223,7 @@ static int process(struct weir__group_place *g, const struct process_options *o)
     weir__mutex_init(&x.lock);
     if (rc == 0) rc = weir_source_hub(&source, g->home.weir, g->hub, g->group, &err);
     if (rc == 0) rc = weir_processor_start(&processor, source, g->store, &options, &err);
-    if (rc == 0) rc = wait_for_signal(stop);
+    if (rc == 0) rc = wait_for_end(o, stop);
     if (processor) rc = weir_processor_stop(processor, STOP_MS, &err);
     weir_source_close(source);
     weir__stop_end(stop);

@@ -18,7 +18,8 @@
 #define RECEIVE_EVENTS_MAX 1000u
 #define MEMORY_BYTES ((size_t)16 << 20) /* for all streams together */
 #define STREAM_BYTES_MIN ((size_t)16 << 10)
-#define WAIT_MS 50 /* for one of many streams, before it is another's turn */
+#define WAIT_MS 50         /* for one of many streams, before it is another's turn */
+#define READER_LOOK_MS 500 /* while nothing comes, between looks whether our reader is there */
 
 struct tail_options {
     struct weir__common common;
@@ -189,12 +190,12 @@ static int64_t milliseconds_left(const struct tailing *t)
     return now >= t->deadline_ns ? 0 : (t->deadline_ns - now) / 1000000 + 1;
 }
 
-/* Waits at one stream: for good when it is the only one, because a signal cancels it. */
+/* Waits at one stream; a signal cancels that when it is the only one. */
 static int wait_for_more(struct tailing *t)
 {
-    int64_t wait_ms = milliseconds_left(t);
+    int64_t wait_ms = milliseconds_left(t), most_ms = t->count > 1 ? WAIT_MS : READER_LOOK_MS;
 
-    if (t->count > 1 && (wait_ms < 0 || wait_ms > WAIT_MS)) wait_ms = WAIT_MS;
+    if (wait_ms < 0 || wait_ms > most_ms) wait_ms = most_ms;
     t->turn = (t->turn + 1) % t->count;
     return fill(t, &t->streams[t->turn], wait_ms);
 }
@@ -210,7 +211,7 @@ static int follow(struct tailing *t)
         rc = fill_all(t, &open);
         if (rc == 0) rc = print_round(t, &any);
         if (rc != 0 || any) continue;
-        if (fflush(stdout) != 0 || ferror(stdout)) break; /* nobody reads */
+        if (fflush(stdout) != 0 || ferror(stdout) || weir__exit_reader_left()) break;
         if (open > 0 && milliseconds_left(t) == 0)
             return weir__fail(&t->err, WEIR_ETIMEDOUT, "the end was not reached in time");
         if (open > 0) rc = wait_for_more(t);

@@ -215,6 +215,18 @@ grep -q '^acknowledged [0-2] events*$' sent || fail "an interrupted send did not
 } | head -n 1 >/dev/null
 is "$(cat code)" 0 # whoever reads us may leave
 [ ! -s err ] || fail "it complained when its reader left"
+# Also while it waits for more, when all that it printed went into the pipe.
+expect 0 "$WEIR" hub create waiting --partitions 2 --data left
+printf 'a\nb\n' | "$WEIR" send waiting --partition 0 --data left >out
+for command in 'tail waiting' 'tail waiting --partition 0' 'process waiting' 'process waiting --json'; do
+    {
+        code=0
+        timeout 60 "$WEIR" $command --data left 2>err || code=$?
+        echo $code >code
+    } | head -n 1 >first
+    is "$(cat code) $command" "0 $command"
+    [ -s first ] || fail "'$command' printed nothing"
+done
 [ ! -c /dev/full ] || {
     code=0
     "$WEIR" hub list >/dev/full 2>err || code=$?
