@@ -14,7 +14,6 @@
 #include "cli/config.h"
 #include "cli/connection.h"
 #include "cli/exit.h"
-#include "cli/folder.h"
 #include "cli/home.h"
 #include "cli/stop.h"
 #include "io/descriptors.h"
@@ -262,13 +261,13 @@ static int serve_data(struct weir__serve *s, struct weir__fs *memory, struct wei
                                               .segment_bytes_max =
                                                   memory ? MEMORY_SEGMENT_BYTES : 0,
                                               .logger = s->warnings.logger};
-    const char *dir = memory ? MEMORY_DIR : s->o.common.data;
-    const char *doubt = memory ? NULL : weir__folder_doubt(dir);
     struct weir_error err;
-    int code, rc = memory ? 0 : weir__folder_check(dir, &err);
+    int code, rc;
 
-    if (doubt) weir__warn(&s->warnings, "%s", doubt);
-    if (rc == 0) rc = weir__namespace_open(&s->ns, dir, &options, &err);
+    if (memory)
+        rc = weir__namespace_open(&s->ns, MEMORY_DIR, &options, &err);
+    else
+        rc = weir__serve_open_folder(s, s->o.common.data, &options, stop, &err);
     if (rc == WEIR_ENOTFOUND) return weir__home_unmade(&err);
     if (rc != 0) return weir__exit_error(rc, &err, "data folder");
     code = serve_namespace(s, stop);

@@ -1,6 +1,7 @@
 /* serve.h - what the files of weir serve share.
  *
  *   serve.c         the command: options, and the order of things
+ *   serve_folder.c  the folder, which somebody else may have at the moment
  *   serve_log.c     the log on standard error
  *   serve_key.c     the first key, and where the well-known one may be used
  *   serve_ports.c   certificates and ports, and what to do when one is taken
@@ -24,6 +25,8 @@
 #define WEIR__SERVE_RULE WEIR__CONNECTION_RULE
 #define WEIR__SERVE_DEVELOPMENT_KEY WEIR__CONNECTION_DEVELOPMENT_KEY
 #define WEIR__SERVE_MEMORY_BYTES ((uint64_t)512 << 20)
+
+struct weir__stop;
 
 struct weir__serve_options {
     struct weir__common common;
@@ -62,6 +65,12 @@ struct weir__serve {
     char rule_hub[WEIR__HUB_NAME_MAX + 1]; /* "": it is the namespace's */
     int64_t began_ns;
 };
+
+/* Opens the folder as s->ns. WEIR_ELOCKED: another server has it, or somebody who did not end within a
+ * few seconds or before a stop was asked for. */
+int weir__serve_open_folder(struct weir__serve *, const char *dir,
+                            const struct weir__namespace_options *, const struct weir__stop *,
+                            struct weir_error *);
 
 /* Makes the first rule of a folder without any, and chooses the one to tell clients. WEIR_EDENIED:
  * the well-known key is good in this folder, and others could reach us. */

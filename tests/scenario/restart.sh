@@ -1,5 +1,6 @@
 #!/bin/bash
 # Restarts a server under commands that came to it through its folder. They go on by themselves.
+# about 11 s
 here=$(dirname "$0")
 . "$here/serving.bash"
 
@@ -55,3 +56,38 @@ for _ in $(seq 1200); do
 done
 expect 0 "$WEIR" tail orders --until-end --data d
 stop
+
+# ---- a command that has the folder for a moment is waited for, and not longer ----
+mkfifo lines
+"$WEIR" send orders --data d <lines >sent 2>err &
+send=$!
+exec 9>lines # it reads until this is closed
+until grep -qsw "$send" d/lock; do
+    kill -0 $send || fail "send ended by itself"
+    sleep 0.02
+done
+: >out
+"$WEIR" serve --json --data d $free >out 2>log 9>&- &
+server=$!
+until grep -q "in use by process $send; waiting up to 5 s" log; do
+    kill -0 $server || fail "it did not wait"
+    sleep 0.02
+done
+exec 9>&-
+wait $send || fail "send: $?"
+until grep -q '}$' out; do
+    kill -0 $server || fail "it did not start behind the command"
+    sleep 0.02
+done
+[ "$(grep -c waiting log)" = 1 ] || fail "it said more than once that it waits"
+stop
+"$WEIR" tail orders --data d >tailed 2>err &
+tail=$!
+until grep -qsw "$tail" d/lock; do
+    kill -0 $tail || fail "tail ended by itself"
+    sleep 0.02
+done
+expect 4 "$WEIR" serve --data d $free
+said "weir: data folder: .*in use by process $tail; stop that process" err
+kill -INT $tail
+wait $tail || fail "tail: $?"

@@ -30,6 +30,7 @@ for option in amqp amqps http; do
 done
 expect 4 "$WEIR" serve --data d1 $free
 said "process $server" err
+silent waiting err # a server does not end by itself
 other=$server
 
 # ---- ports that nobody asked for: amqp's must be had, others are done without ----
