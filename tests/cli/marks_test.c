@@ -88,7 +88,7 @@ static void marks_are_set_and_deleted_by_hand(void **state)
          "weir: checkpoint list: consumer group 'none' of hub 'a': hub 'A' has no consumer group "
          "'none'; 'weir hub list' and 'weir hub show' show what is there\n"},
         {&weir__command_checkpoint_list, "a --store nonsense:x", 2,
-         "weir: checkpoint list: --store: the store 'nonsense...' is of no kind that is known: "
+         "weir: checkpoint list: --store: the store 'nonsense:x' is of no kind that is known: "
          "there are memory:, sqlite:PATH and postgres://USER@HOST/DATABASE; try 'weir checkpoint "
          "list --help'\n"},
         {&weir__command_group_describe, "a", 0,

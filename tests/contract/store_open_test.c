@@ -34,7 +34,11 @@ static void a_url_opens_its_store(void **state)
 
 static void what_is_none_is_told_without_its_password(void **state)
 {
-    static const char *const none[] = {"", "x", "mysql://me:secret@host/db", "/tmp/secret.db",
+    static const char *const none[] = {"",
+                                       "x",
+                                       "mysql://me:secret@host/db",
+                                       "mysql://host/db?user=me&password=secret",
+                                       "host=h password=secret",
                                        "me:secret@host"};
     struct weir_store *s;
 
@@ -48,6 +52,33 @@ static void what_is_none_is_told_without_its_password(void **state)
     assert_int_equal(weir_store_open(&s, "postgres://me:secret@host/db", NULL, &err), WEIR_ENOTSUP);
     assert_non_null(strstr(err.text, "weir_store_postgres"));
     assert_null(strstr(err.text, "secret"));
+}
+
+/* A path without sqlite: is the usual slip. */
+static void what_is_none_is_shown_as_it_was_typed(void **state)
+{
+    static const struct {
+        const char *url, *shown;
+    } none[] = {
+        {"", "the store '' is"},
+        {"/tmp/mine.db", "the store '/tmp/mine.db' is"},
+        {"my sql:lite.db", "the store 'my sql:lite.db' is"},
+        {"mysql://me:secret@host/db", "the store 'mysql...' is"},
+        {"me@host", "the store '...' is"},
+    };
+    char path[1000];
+    struct weir_store *s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        assert_int_equal(weir_store_open(&s, none[i].url, NULL, &err), WEIR_EINVAL);
+        assert_memory_equal(err.text, none[i].shown, strlen(none[i].shown));
+    }
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = '\0';
+    assert_int_equal(weir_store_open(&s, path, NULL, &err), WEIR_EINVAL);
+    assert_non_null(strstr(err.text, "ppp...' is of no kind that is known: there are memory:,"
+                                     " sqlite:PATH and postgres://USER@HOST/DATABASE"));
 }
 
 static void urls_of_servers_are_looked_at(void **state)
@@ -82,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_url_opens_its_store),
         cmocka_unit_test(what_is_none_is_told_without_its_password),
+        cmocka_unit_test(what_is_none_is_shown_as_it_was_typed),
         cmocka_unit_test(urls_of_servers_are_looked_at),
     };
 

@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "weir/store.h"
 
+#define SHOWN_BYTES_MAX 128u
+
 static const struct store_row {
     const char *scheme;
     int (*open)(struct weir_store **, const char *, const struct weir_store_options *,
@@ -18,12 +20,24 @@ static bool begins(const char *url, const char *scheme)
     return strncmp(url, scheme, strlen(scheme)) == 0;
 }
 
+/* Shows what was given. What may have a password in it, before an @ or behind a =, is cut behind its
+ * scheme. */
+static int fail_unknown(const char *url, struct weir_error *err)
+{
+    bool secret = url[strcspn(url, "@=")] != '\0';
+    size_t len = strcspn(url, secret ? ":/@= " : "");
+
+    if (secret && url[len] != ':') len = 0; /* no scheme was meant, so it may be anything */
+    if (len > SHOWN_BYTES_MAX) len = SHOWN_BYTES_MAX;
+    return weir__fail(err, WEIR_EINVAL,
+                      "the store '%.*s%s' is of no kind that is known: there are memory:,"
+                      " sqlite:PATH and postgres://USER@HOST/DATABASE",
+                      (int)len, url, url[len] ? "..." : "");
+}
+
 int weir_store_open(struct weir_store **out, const char *url,
                     const struct weir_store_options *options, struct weir_error *err)
 {
-    size_t scheme = strcspn(url, ":/@ ");
-
-    if (url[scheme] != ':') scheme = 0; /* none was meant, so it may be anything */
     *out = NULL;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (begins(url, rows[i].scheme))
@@ -32,8 +46,5 @@ int weir_store_open(struct weir_store **out, const char *url,
         return weir__fail(err, WEIR_ENOTSUP,
                           "a store in PostgreSQL is opened by weir_store_postgres of "
                           "libweir-postgres");
-    return weir__fail(err, WEIR_EINVAL,
-                      "the store '%.*s...' is of no kind that is known: there are memory:,"
-                      " sqlite:PATH and postgres://USER@HOST/DATABASE",
-                      (int)scheme, url);
+    return fail_unknown(url, err);
 }
