@@ -26,10 +26,18 @@ static void print_line(enum weir_level level, const char *room, const char *line
 
 int weir__home_missing(const char *data)
 {
-    fprintf(stderr,
-            "weir: %s: there are no hubs; 'weir hub create' makes the first, --data names "
-            "another folder\n",
-            data);
+    struct weir_error err;
+
+    if (weir__folder_check(data, &err) != 0) /* nobody may make hubs there, either */
+        fprintf(stderr,
+                "weir: %s is no data folder: it has no hubs, but other files; check the "
+                "path\n",
+                data);
+    else
+        fprintf(stderr,
+                "weir: %s: there are no hubs; 'weir hub create' makes the first, --data names "
+                "another folder\n",
+                data);
     return WEIR__EXIT_NOT_FOUND;
 }
 

@@ -239,6 +239,14 @@ expect 0 "$WEIR" inspect
 said 'no damage'
 expect 0 "$WEIR" inspect data
 expect 3 "$WEIR" inspect nowhere
+complained 'nowhere: there are no hubs'
+mkdir foreign
+: >foreign/passwd
+for command in 'inspect foreign' 'hub list --data foreign' 'tail homes --data foreign'; do
+    expect 3 "$WEIR" $command
+    complained 'foreign is no data folder: it has no hubs, but other files; check the path'
+done
+is "$(ls foreign)" passwd
 expect 0 "$WEIR" upgrade data
 said 'format version 2, which is the newest'
 segment=$(ls data/hub-0000000000000001/*.seg | head -n 1)
