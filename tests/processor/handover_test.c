@@ -174,7 +174,9 @@ static void a_slow_handler_is_reported(void **state)
     publish_all(f, 5);
     copy_start_with(&a, f, &o);
     fleet_await(f, f->errors[WEIR_HANDLING] == 1);
+    fleet_lock(f);
     assert_int_equal(f->last_code, WEIR_ETIMEDOUT);
+    fleet_unlock(f);
     let_go(f, &with);
     fleet_await(f, atomic_load(&with.mark) == 0);
     weir_processor_stats(a.processor, &stats);

@@ -63,9 +63,11 @@ static void a_number_that_no_hub_has_is_beyond_the_end(void **state)
     (void)state;
     begin(&m, UINT64_MAX - 4);
     fleet_await(m.fleet, m.fleet->errors[WEIR_OPENING] > 0 && m.fleet->next[1] == 10);
+    fleet_lock(m.fleet);
     assert_int_equal(m.fleet->last_code, WEIR_EINVAL);
     assert_non_null(strstr(m.fleet->last_error, "18446744073709551611 of partition 0"));
     assert_non_null(strstr(m.fleet->last_error, "weir checkpoint set"));
+    fleet_unlock(m.fleet);
     assert_given(m.fleet, 0, 0, 10, 0);
     assert_ok(m.hand.store->ops->set(m.hand.store, &m.scope, 0, NULL, &err));
     fleet_await(m.fleet, m.fleet->next[0] == 10);

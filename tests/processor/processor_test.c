@@ -189,8 +189,10 @@ static void any_number_can_be_returned(void **state)
         copy_start(&a, f);
         fleet_await(f, f->errors[WEIR_HANDLING] > 0);
         copy_stop(&a);
+        fleet_lock(f);
         assert_non_null(strstr(f->last_error, rows[i].says));
         assert_null(strstr(f->last_error, "unknown"));
+        fleet_unlock(f);
         fleet_free(f);
     }
 }
@@ -500,8 +502,10 @@ static void a_mark_beyond_the_end_is_an_error_for_its_partition_only(void **stat
     assert_ok(a.store->ops->set(a.store, &scope, 0, &mark, &err));
     copy_start(&b, f);
     fleet_await(f, f->next[1] == 10 && f->errors[WEIR_OPENING] > 0);
+    fleet_lock(f);
     assert_int_equal(f->last_code, WEIR_EINVAL);
     assert_non_null(strstr(f->last_error, "weir checkpoint set"));
+    fleet_unlock(f);
     mark.sequence = 7;
     assert_ok(a.store->ops->set(a.store, &scope, 0, &mark, &err));
     fleet_await(f, f->next[0] == 10);
