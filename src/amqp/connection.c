@@ -7,7 +7,7 @@
 
 #define CONDITION_MAX 128
 #define DESCRIPTION_MAX 1024
-#define FRAME_USUAL 65536u
+#define FRAME_USUAL 65536u /* what clients are used to from Azure */
 
 /* Before the AMQP layer is there, frames wait in `early`. */
 int weir__amqp_write(struct weir__amqp *e, uint16_t channel, const struct weir__amqp_composite *c,
@@ -19,7 +19,7 @@ int weir__amqp_write(struct weir__amqp *e, uint16_t channel, const struct weir__
     int rc;
 
     if (e->gathered_session) weir__amqp_gathered_flush(e);
-    if (e->out_head && e->out.max - e->out.len < e->peer_frame[false]) weir__amqp_compact(e);
+    if (e->out_head && e->out.max - e->out.len < e->peer_frame) weir__amqp_compact(e);
     at = to->len;
     weir__amqp_writer_append(&w, to);
     weir__amqp_put_raw(&w, weir__bytes_of((uint8_t[WEIR__AMQP_FRAME_HEAD]){0}, 8));
@@ -27,10 +27,10 @@ int weir__amqp_write(struct weir__amqp *e, uint16_t channel, const struct weir__
     rc = weir__amqp_writer_finish(&w, NULL, err);
     if (rc != 0) return weir__wrap(err, rc, "writing %s", weir__amqp_kind_name(c->kind));
     size = to->len - at;
-    if (size > e->peer_frame[false] && c->kind != WEIR__AMQP_OPEN) {
+    if (size > e->peer_frame && c->kind != WEIR__AMQP_OPEN) {
         to->len = at;
         return weir__fail(err, WEIR_ETOOBIG, "%s of %zu bytes, the peer takes frames of %u",
-                          weir__amqp_kind_name(c->kind), size, e->peer_frame[false]);
+                          weir__amqp_kind_name(c->kind), size, e->peer_frame);
     }
     weir__amqp_frame_head(to->at + at, (uint32_t)size, WEIR__AMQP_FRAME_AMQP, channel);
     weir__amqp_trace(e, true, to->at + at, size);
@@ -53,8 +53,7 @@ struct weir__amqp_value weir__amqp_error_value(const struct weir__amqp *e,
                                                const struct weir__amqp_error *error,
                                                uint8_t *scratch, size_t room)
 {
-    size_t half = e->peer_frame[false] / 2;
-    size_t most = half < DESCRIPTION_MAX ? half : DESCRIPTION_MAX;
+    size_t most = e->peer_frame / 2 < DESCRIPTION_MAX ? e->peer_frame / 2 : DESCRIPTION_MAX;
     struct weir__amqp_composite c;
     size_t len;
 
@@ -222,8 +221,8 @@ static uint32_t least(uint64_t a, uint32_t b)
     return a < b ? (uint32_t)a : b;
 }
 
-/* The peer may take frames as large as it likes; ours are no larger than those we take, and no larger
- * than what everybody sends, but for links that say so. */
+/* The peer may take frames as large as it likes. Ours are no larger than those we take, and no larger
+ * than usual, except those of links with large frames. */
 bool weir__amqp_on_open(struct weir__amqp *e, uint16_t channel, struct weir__amqp_event *ev)
 {
     uint64_t frame = e->fields.open.max_frame_size.u;
@@ -235,8 +234,8 @@ bool weir__amqp_on_open(struct weir__amqp *e, uint16_t channel, struct weir__amq
         return weir__amqp_fail(e, WEIR__AMQP_COND_INVALID_FIELD,
                                "open.max-frame-size is %u, the least is %d", (unsigned)frame,
                                WEIR__AMQP_FRAME_MIN);
-    e->peer_frame[false] = least(frame, least(e->o.after.frame_bytes, FRAME_USUAL));
-    e->peer_frame[true] = least(frame, WEIR__AMQP_FRAME_LARGE);
+    e->peer_frame = least(frame, least(e->o.after.frame_bytes, FRAME_USUAL));
+    e->peer_large_frame = least(frame, WEIR__AMQP_FRAME_LARGE);
     e->peer_channel_max = (uint32_t)e->fields.open.channel_max.u;
     e->peer_idle_ms = (uint32_t)e->fields.open.idle_time_out.u;
     weir__amqp_early_flush(e);

@@ -59,9 +59,14 @@ static inline __attribute__((always_inline)) void put_head(const struct weir__am
     to[AT_MORE] = (uint8_t)(CODE_FALSE - more);
 }
 
+static inline size_t frame_max(const struct weir__amqp_link *l)
+{
+    return l->large_frames ? l->s->e->peer_large_frame : l->s->e->peer_frame;
+}
+
 static inline size_t frame_payload(const struct weir__amqp_link *l)
 {
-    return l->s->e->peer_frame[l->large_frames] - HEAD;
+    return frame_max(l) - HEAD;
 }
 
 void weir__amqp_large_frames(struct weir__amqp_link *l)
@@ -91,8 +96,8 @@ uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
     return sendable(l);
 }
 
-/* Room for what is left of a message: that of the connection, but for its first, which has its place
- * however large it is. */
+/* How much may be kept of a message that the window does not take at once. The first of a connection
+ * has its place, however large it is. */
 static size_t rest_room(const struct weir__amqp_link *l)
 {
     const struct weir__amqp *e = l->s->e;
@@ -209,7 +214,7 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
     l->credit--;
     l->delivery_count++;
     l->carried += bytes;
-    if (__builtin_expect(size > e->peer_frame[l->large_frames], 0)) {
+    if (__builtin_expect(size > frame_max(l), 0)) {
         send_many(l, bytes, &(struct outgoing){o.id, format, settled});
         return o.id;
     }

@@ -99,7 +99,7 @@ int weir__amqp_new(struct weir__amqp **out, const struct weir__amqp_options *o,
     e->hostname = copy_text(o->hostname);
     e->container = copy_text(e->o.container_id);
     e->mechanism = WEIR__AMQP_NO_SASL;
-    e->peer_frame[false] = e->peer_frame[true] = WEIR__AMQP_FRAME_MIN;
+    e->peer_frame = e->peer_large_frame = WEIR__AMQP_FRAME_MIN;
     e->peer_channel_max = e->o.channel_max;
     weir__buf_init(&e->early, WEIR__AMQP_ANSWER_BYTES);
     set_limits(e, &e->o.before);

@@ -311,8 +311,8 @@ int weir__amqp_flow(struct weir__amqp_link *, uint32_t credit, bool drain);
  * capability. What is under way when the limit is lowered comes. */
 void weir__amqp_limit(struct weir__amqp_link *, uint64_t bytes);
 
-/* Sender: its frames may be as large as the peer takes, up to WEIR__AMQP_FRAME_LARGE. Others have 64
- * KiB at most, as everybody is used to. */
+/* Sender: its frames may be as large as the peer takes, up to WEIR__AMQP_FRAME_LARGE. Those of other
+ * links have 64 KiB at most, as Azure's have. */
 void weir__amqp_large_frames(struct weir__amqp_link *);
 
 /* Sender: there is nothing more to send for a FLOW that had drain. Takes the credit away and says

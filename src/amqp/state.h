@@ -110,7 +110,7 @@ struct weir__amqp {
     bool early_done;
     size_t delivering; /* where in out the room of weir__amqp_deliver begins */
 
-    uint32_t peer_frame[2]; /* the largest frame for it: usually, and of links with large frames */
+    uint32_t peer_frame, peer_large_frame; /* the largest for it; of links with large_frames */
     uint32_t peer_channel_max, peer_idle_ms;
     struct weir__amqp_slots ours, theirs; /* sessions by channel */
     uint8_t *ended; /* the peer's channels whose session it has ended; see session.c */
