@@ -71,9 +71,10 @@ struct sending {
     const char *key_separator;         /* NULL: lines have no keys */
     struct weir__parsed_event *parsed; /* what events point to, in turn; NULL: lines are bodies */
     size_t parsed_next;
-    size_t count, bytes;        /* in events, waiting to be sent */
-    uint64_t unsent, last_line; /* lines that were read only, and the last of the others */
-    size_t extra_bytes;         /* of each event, besides its body */
+    size_t count, bytes;                        /* in events, waiting to be sent */
+    uint64_t unsent;                            /* lines that were read and not sent */
+    uint64_t last_line;                         /* that was sent, when there are others; else 0 */
+    size_t extra_bytes;                         /* of each event, besides its body */
     struct batch batches[BATCH_EVENTS_MAX + 1]; /* one for each count */
 
     struct weir__mutex lock; /* for the hub's thread, which counts */
@@ -193,7 +194,7 @@ static int send_lines(struct sending *s, struct weir__lines *lines, struct weir_
         sent = send_waiting(s, rc == 0 ? err : NULL);
         if (rc == 0) rc = sent;
     }
-    s->last_line = lines->count - s->unsent;
+    if (!lines->ended || s->unsent > 0) s->last_line = lines->count - s->unsent;
     return rc;
 }
 
