@@ -29,8 +29,8 @@ weir__exit_advise(int rc, const struct weir_error *err, const char *advice, cons
 __attribute__((format(printf, 2, 3))) int weir__exit_usage(const char *command, const char *why,
                                                            ...);
 
-/* Whether standard output is a pipe or a socket that nobody reads any more. Who prints only now and then asks,
- * because no write fails until there is something to write. */
+/* Whether standard output is a pipe or a socket that nobody reads any more. For commands that print
+ * only now and then: no write fails as long as there is nothing to write. */
 bool weir__exit_reader_left(void);
 
 /* The end of every command that prints: sees to it that standard output was written. Returns code,

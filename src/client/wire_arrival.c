@@ -102,8 +102,8 @@ static void transfer(struct weir__wire_link *l, const struct weir__amqp_delivery
     if (!d->settled) weir__amqp_settle(l->end.link, d->id, d->id, WEIR__AMQP_ACCEPTED, NULL);
     if (!allowed) {
         weir__fail(&why, WEIR_EIO,
-                   "the other side sent %" PRIu64 " bytes, of which it may %" PRIu64, s->carried,
-                   s->allowed);
+                   "the other side sent %" PRIu64 " bytes, though only %" PRIu64 " were allowed",
+                   s->carried, s->allowed);
     } else if (d->too_large) {
         weir__fail(&why, WEIR_ETOOBIG, "a message of %" PRIu64 " bytes cannot be received",
                    d->size);

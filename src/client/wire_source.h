@@ -6,7 +6,8 @@
  *
  * Credit counts deliveries, memory counts bytes. A side that sends batches is told how many bytes may
  * come, so that what waits for the caller is never more than bytes_max and one batch, and a side that
- * sends more is left; what the caller works on does not count, for the next batch, which may be as large as all that fits, comes meanwhile.
+ * sends more is left; what the caller works on does not count, for the next batch, which may be as
+ * large as all that fits, comes meanwhile.
  * Other sides know credit only. It is what fits into bytes_max beside what is held, by a guess at the
  * next messages' size from those before them. The guess may be wrong once, by as much as the credit
  * that was given; it is never more than CREDIT_MAX, nor, with what is held, than events_max.

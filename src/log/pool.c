@@ -7,7 +7,7 @@
 
 #include "base/thread.h"
 
-#define LINGER_NS 100000
+#define LINGER_NS 100000 /* how long a flusher stays awake without work */
 
 struct weir__log_pool {
     struct weir__mutex lock; /* guards the rest */
@@ -19,7 +19,7 @@ struct weir__log_pool {
     struct weir__thread flushers[WEIR__LOG_POOL_FLUSHERS_MAX], keeper;
     unsigned count, started; /* flushers: at most, running, */
     unsigned idle, called;   /* asleep, and of those, how many have work coming */
-    atomic_bool lingering;   /* one is awake and has no work; who puts some makes it false */
+    atomic_bool lingering;   /* one is awake and has no work; putting some clears it */
     struct weir__pool_job *first, **last;
 
     struct weir__pool_member **heap; /* the next one due is heap[0] */

@@ -15,7 +15,7 @@
 #define PAYLOAD_BYTES 512
 #define FLOOD_EVENT_MAX ((size_t)100 << 10)
 #define HANG_S 60
-#define TOO_MUCH "the other side sent %lu bytes, of which it may %lu"
+#define TOO_MUCH "the other side sent %lu bytes, though only %lu were allowed"
 #define SELECTOR "apache.org:selector-filter:string"
 
 struct delivery {
