@@ -381,9 +381,48 @@ int weir__receiver_next_batch(struct weir__receiver *r, const struct weir__log_v
     return 0;
 }
 
+/* What was read is forgotten. */
+static void read_from(struct weir__receiver *r, uint64_t sequence)
+{
+    r->walking = r->has_ahead = false;
+    r->view_at = r->view_count = 0;
+    r->sequence = sequence;
+    weir__log_reader_seek(r->reader, sequence);
+}
+
 void weir__receiver_rest(struct weir__receiver *r)
 {
-    if (r->view_at == r->view_count && !r->has_ahead) weir__log_reader_rest(r->reader);
+    if (r->view_at < r->view_count) read_from(r, r->sequence);
+    weir__log_reader_rest(r->reader);
+}
+
+size_t weir__receiver_memory(const struct weir__receiver *r)
+{
+    return weir__log_reader_memory(r->reader);
+}
+
+static void uncount(struct weir__receiver *r, uint32_t events, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&r->hub->delivered_events, events, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&r->hub->delivered_bytes, bytes, memory_order_relaxed);
+}
+
+void weir__receiver_return(struct weir__receiver *r, const struct weir__event *events,
+                           uint32_t count)
+{
+    size_t bytes = 0;
+
+    if (count == 0) return;
+    for (uint32_t i = 0; i < count; i++) bytes += events[i].message.len;
+    uncount(r, count, bytes);
+    if (r->credit != WEIR__CREDIT_UNLIMITED) weir__receiver_credit_add(r, count);
+    read_from(r, events[0].sequence);
+}
+
+void weir__receiver_return_batch(struct weir__receiver *r, const struct weir__log_view *view)
+{
+    uncount(r, view->count - view->skip, view->body.len);
+    read_from(r, view->sequence + view->skip);
 }
 
 static bool take_cancel(struct weir__receiver *r)
@@ -431,11 +470,8 @@ void weir__receiver_skip(struct weir__receiver *r, uint64_t *out_first, uint64_t
     if (r->broken_first > r->broken_last) return; /* nothing is broken here */
     assert(r->broken_last >= r->sequence);        /* or it would give events again */
     r->broken.code = 0;
-    r->walking = r->has_ahead = false;
-    r->view_at = r->view_count = 0;
-    r->sequence = r->broken_last + 1;
     r->broken_first = r->broken_last + 1;
-    weir__log_reader_seek(r->reader, r->sequence);
+    read_from(r, r->broken_last + 1);
 }
 
 void weir__receiver_credit_add(struct weir__receiver *r, uint64_t events)

@@ -70,8 +70,16 @@ int weir__receiver_next_batch(struct weir__receiver *, const struct weir__log_vi
 int weir__receiver_pull(struct weir__receiver *, struct weir__receiver_take *, int64_t deadline_ns,
                         struct weir_error *);
 
-/* When nothing comes: gives back the memory of what it gave before. */
+/* Gives back the memory of what it read; what was not given yet is read again. Events and batches that it
+ * gave are gone. */
 void weir__receiver_rest(struct weir__receiver *);
+/* The memory that rest would give back. */
+size_t weir__receiver_memory(const struct weir__receiver *);
+
+/* Takes back what it gave last and nobody used: the events from the first of these on, or the batch. It
+ * is read and given again, and does not count as delivered. */
+void weir__receiver_return(struct weir__receiver *, const struct weir__event *, uint32_t count);
+void weir__receiver_return_batch(struct weir__receiver *, const struct weir__log_view *);
 
 /* Makes the pull that waits now, or else the next one, return WEIR_ECANCELED, once. */
 void weir__receiver_cancel(struct weir__receiver *);

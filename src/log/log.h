@@ -251,6 +251,8 @@ int weir__log_reader_next(struct weir__log_reader *, struct weir__log_view *out,
 /* Gives the memory of the views back, until the next call needs it again: for one of many that wait
  * at the end. The views are gone. */
 void weir__log_reader_rest(struct weir__log_reader *);
+/* The memory that rest would give back. */
+size_t weir__log_reader_memory(const struct weir__log_reader *);
 
 /* After WEIR_ECORRUPT or WEIR_EIO: the events that cannot be served, first to last; first is where
  * the cursor stands. first > last: there are none. */

@@ -85,6 +85,11 @@ void weir__log_reader_rest(struct weir__log_reader *r)
     r->cap = 0;
 }
 
+size_t weir__log_reader_memory(const struct weir__log_reader *r)
+{
+    return r->cap;
+}
+
 void weir__log_reader_damage(const struct weir__log_reader *r, uint64_t *out_first,
                              uint64_t *out_last)
 {

@@ -135,6 +135,11 @@ static void evict(struct weir__budget *b, struct weir__newcomer *s)
 
 /* ---- what others call ---- */
 
+bool weir__budget_is_tight(const struct weir__budget *b)
+{
+    return atomic_load(&b->used) > b->limits.bytes / 2;
+}
+
 bool weir__budget_make_room(struct weir__budget *b)
 {
     bool any;

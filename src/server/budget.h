@@ -1,7 +1,8 @@
 /* budget.h - what peers can make the server hold: memory by sum, and places.
  *
  * Each connection, of AMQP or HTTP, has an account. All buffers whose size a peer decides are booked
- * there: messages of which not all frames came, requests and their answers, bodies, input and output.
+ * there: messages of which not all frames came, requests and their answers, bodies, input and output, and
+ * what was read from the log for a receiver.
  * The accounts of one server draw from one budget. What would go beyond it is refused, and those who
  * have not shown a good token (strangers) have only a share of it.
  *
@@ -63,6 +64,9 @@ struct weir__budget {
 
 void weir__budget_init(struct weir__budget *, const struct weir__budget_limits *);
 void weir__budget_fini(struct weir__budget *); /* when there are no strangers and no accounts */
+
+/* More than half of it is used: what can be had again is not kept. */
+bool weir__budget_is_tight(const struct weir__budget *);
 
 /* Sends the oldest stranger away; false: there is none. */
 bool weir__budget_make_room(struct weir__budget *);

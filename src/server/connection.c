@@ -220,7 +220,8 @@ static void note_memory(struct weir__connection *c)
 {
     size_t before = atomic_load(&c->account.bytes);
 
-    weir__account_set(&c->account, weir__amqp_buffered(c->engine) + c->reply_bytes);
+    weir__account_set(&c->account,
+                      weir__amqp_buffered(c->engine) + c->reply_bytes + c->reader_bytes);
     if (before > atomic_load(&c->account.bytes) + MUCH_BYTES) weir__trim_ask(c->server);
 }
 

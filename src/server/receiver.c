@@ -37,10 +37,39 @@ struct receiver {
     bool stored;                        /* batches are delivered, not events: */
     const struct weir__log_view *batch; /* the next one, or NULL: it is not known yet */
     struct weir__receiver_take take;
-    uint32_t at; /* the first of take that was not sent */
+    uint32_t at;   /* the first of take that was not sent */
+    size_t memory; /* of `in`, as the connection's account has it */
     struct weir__amqp_stamp stamp;
     struct weir__event events[TAKE_EVENTS];
 };
+
+/* ---- memory ---- */
+
+/* Books what was read. It is booked at once: the same turn may pump a thousand links. */
+static void note_memory(struct receiver *r)
+{
+    struct weir__connection *c = r->duty.connection;
+    size_t now = r->in ? weir__receiver_memory(r->in) : 0;
+
+    if (now == r->memory) return;
+    weir__account_set(&c->account, atomic_load(&c->account.bytes) - r->memory + now);
+    c->reader_bytes += now - r->memory;
+    r->memory = now;
+}
+
+/* What was read and cannot be sent now stays where it is as long as there is plenty of memory. Else it
+ * is read again when its turn comes. */
+static void keep_or_rest(struct receiver *r)
+{
+    note_memory(r);
+    if (r->memory == 0 || !weir__budget_is_tight(&r->duty.connection->server->budget)) return;
+    if (r->batch) weir__receiver_return_batch(r->in, r->batch);
+    r->batch = NULL;
+    weir__receiver_return(r->in, r->events + r->at, r->take.count - r->at);
+    r->at = r->take.count = 0;
+    weir__receiver_rest(r->in);
+    note_memory(r);
+}
 
 /* ---- sending ---- */
 
@@ -88,6 +117,7 @@ static void leave(struct weir__duty *duty)
     r->batch = NULL;
     weir__receiver_close(r->in);
     r->in = NULL;
+    note_memory(r);
 }
 
 static void detach(struct receiver *r, const struct weir__refusal *why)
@@ -291,10 +321,13 @@ static void pump(struct weir__duty *duty)
     if (r->over) return;
     rc = weir__receiver_over(r->in, &why.why); /* is told whether or not there is credit */
     if (rc == 0) rc = r->stored ? send_batches(r, &why.why) : send_some(r, &why.why);
-    if (rc < 0)
+    if (rc < 0) {
         detach(r, &why);
-    else if (rc == NO_ROOM ||
-             (weir__amqp_link_credit(duty->link) > 0 && weir__amqp_sendable(duty->link) == 0))
+        return;
+    }
+    keep_or_rest(r);
+    if (rc == NO_ROOM ||
+        (weir__amqp_link_credit(duty->link) > 0 && weir__amqp_sendable(duty->link) == 0))
         duty->connection->starved = true;
 }
 
@@ -318,6 +351,7 @@ static void gone(struct weir__duty *duty)
 {
     struct receiver *r = (struct receiver *)duty;
 
+    leave(duty);
     weir__duty_end(duty);
     free_receiver(r);
 }

@@ -270,6 +270,7 @@ struct weir__connection {
     size_t reported;                   /* ... as far as the server's sum has them */
     uint32_t batches;                  /* with the log */
     size_t reply_bytes;                /* of answers that wait for credit */
+    size_t reader_bytes;               /* of events and batches that were read for receivers */
     struct weir__account account;      /* of what it holds in memory */
     struct weir__newcomer stranger;    /* until it is trusted */
     uint64_t rights_seen;              /* the server's rights, when they were reviewed */

@@ -42,6 +42,7 @@ struct scene {
     struct weir__amqp_value properties;
     bool source, target; /* whether that attach had them */
     char lines[2048];    /* of the log */
+    bool no_room;        /* the server's buffers may not grow */
 };
 
 static inline void keep_line(enum weir__level level, const char *room, const char *line, void *user)
@@ -147,11 +148,20 @@ static inline void no_work(void *arg)
     (void)arg; /* talk does it */
 }
 
+static inline bool has_room(void *data, size_t more)
+{
+    const struct scene *s = data;
+
+    (void)more;
+    return !s->no_room;
+}
+
 static inline void make_connection(struct scene *s)
 {
     struct weir__amqp_options o = {.client = true};
 
     s->c.server = &s->server;
+    s->c.account = (struct weir__account){.budget = &s->server.budget};
     s->c.loop = weir__loops_at(s->server.loops, 0);
     s->c.expires_s = INT64_MAX;
     s->c.done_last = &s->c.done;
@@ -161,7 +171,7 @@ static inline void make_connection(struct scene *s)
     weir__post_init(&s->c.work, no_work, NULL);
     weir__post_init(&s->c.visit, no_work, NULL);
     assert_int_equal(weir__amqp_new(&s->client, &o, NULL), 0);
-    o.client = false;
+    o = (struct weir__amqp_options){.reserve = has_room, .reserve_data = s};
     assert_int_equal(weir__amqp_new(&s->c.engine, &o, NULL), 0);
     weir__amqp_trust(s->c.engine);
     weir__amqp_trust(s->client);
@@ -185,6 +195,7 @@ static inline int set_up(void **state)
                                        NULL),
                      0);
     weir__report_init(&s->server);
+    weir__budget_init(&s->server.budget, &(struct weir__budget_limits){0});
     make_connection(s);
     *state = s;
     return 0;
@@ -199,11 +210,14 @@ static inline int tear_down(void **state)
         assert_true(weir__connection_on_event(&s->c, &s->c.event));
     assert_null(s->c.duties);
     assert_int_equal(s->c.reply_bytes, 0);
+    assert_int_equal(s->c.reader_bytes, 0);
+    assert_int_equal(atomic_load(&s->server.budget.used), 0);
     assert_int_equal(atomic_load(&s->server.links), 0);
     weir__amqp_free(s->c.engine);
     weir__amqp_free(s->client);
     weir__claims_fini(&s->c.claims);
     weir__loops_free(s->server.loops);
+    weir__budget_fini(&s->server.budget);
     weir__mutex_fini(&s->c.lock);
     weir__mutex_fini(&s->server.lock);
     world_fini(&s->world);

@@ -1,0 +1,208 @@
+/* receiving_memory_test.c - the memory of what was read for receivers: it is booked, and is not kept
+ * while memory is short; what is read again is sent once. */
+#include "hub/stored.h"
+#include "server/links.h"
+
+#define BATCHES 6
+#define EACH 50 /* events of a batch */
+#define ALL (BATCHES * EACH)
+
+/* Long enough for the output to be full before all are sent. */
+static const char *text_of_events(void)
+{
+    static char text[240];
+
+    memset(text, 'x', sizeof text - 1);
+    return text;
+}
+
+static struct weir__hub *use(struct scene *s)
+{
+    struct weir__hub *hub;
+
+    assert_int_equal(weir__namespace_use(s->world.ns, "eh1", &hub, NULL), 0);
+    return hub;
+}
+
+static void publish_all(struct scene *s)
+{
+    struct weir__hub *hub = use(s);
+
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(world_publish(&s->world, hub, 1, text_of_events(), EACH, NULL), 0);
+    weir__hub_release(hub);
+}
+
+static struct weir__hub_stats count_delivered(struct scene *s)
+{
+    struct weir__hub *hub = use(s);
+    struct weir__hub_stats stats;
+
+    weir__hub_stats(hub, &stats);
+    weir__hub_release(hub);
+    return stats;
+}
+
+static struct weir__amqp_link *receive(struct scene *s, const char *name, bool batches)
+{
+    struct weir__claim claim = {.rights = WEIR__RIGHT_LISTEN, .expires_s = INT64_MAX};
+    struct weir__amqp_terms terms = {0};
+
+    if (batches)
+        terms.desired_capabilities = weir__amqp_bytes(WEIR__AMQP_SYMBOL, WEIR__STORED_CAPABILITY,
+                                                      strlen(WEIR__STORED_CAPABILITY));
+    assert_int_equal(weir__claims_add(&s->c.claims, &claim, 0, NULL), 0);
+    return attach(s, WEIR__AMQP_RECEIVER, name, "eh1/ConsumerGroups/$Default/Partitions/1", NULL,
+                  terms);
+}
+
+static size_t booked(const struct scene *s)
+{
+    return atomic_load(&s->server.budget.used);
+}
+
+/* Whatever is held is more than half of it. */
+static void be_short(struct scene *s)
+{
+    s->server.budget.limits.bytes = 1;
+}
+
+/* Every event came once, in order. */
+static void heard_all_events(struct scene *s)
+{
+    struct weir__amqp_message m;
+    char body[256];
+
+    assert_int_equal(s->heard_count, ALL);
+    for (int i = 0; i < ALL; i++) {
+        int len = snprintf(body, sizeof body, "%s %d", text_of_events(), i % EACH);
+        assert_int_equal(weir__amqp_message_scan(&m,
+                                                 weir__bytes_of(s->heard[i].bytes, s->heard[i].len),
+                                                 WEIR__AMQP_DEEP, NULL),
+                         0);
+        assert_int_equal(m.data.len, len);
+        assert_memory_equal(m.data.at, body, (size_t)len);
+    }
+}
+
+/* ---- what is held ---- */
+
+static void what_was_read_is_booked_until_the_link_goes(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_link *one = receive(s, "one", false), *two = receive(s, "two", true);
+    size_t first;
+
+    publish_all(s);
+    assert_int_equal(booked(s), 0);
+    weir__amqp_flow(one, 1, false);
+    talk(s);
+    first = booked(s);
+    assert_in_range(first, EACH * 240, 256 << 10);
+    weir__amqp_flow(two, 1, false);
+    talk(s);
+    assert_in_range(booked(s), first + EACH * 240, 512 << 10);
+    assert_int_equal(s->c.reader_bytes, booked(s));
+    weir__amqp_detach(one, NULL);
+    talk(s);
+    assert_int_equal(s->c.reader_bytes, booked(s));
+    assert_in_range(booked(s), EACH * 240, 256 << 10);
+    weir__amqp_detach(two, NULL);
+    talk(s);
+    assert_int_equal(booked(s), 0);
+}
+
+/* ---- while memory is short ---- */
+
+static void nothing_is_kept_for_who_has_no_credit(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_link *link = receive(s, "r", false);
+
+    be_short(s);
+    publish_all(s);
+    weir__amqp_flow(link, 1, false);
+    talk(s);
+    assert_int_equal(s->heard_count, 1);
+    assert_int_equal(booked(s), 0);
+    for (int left = ALL - 1; left > 0; left -= 23) {
+        weir__amqp_flow(link, 23, false);
+        talk(s);
+        assert_int_equal(booked(s), 0);
+    }
+    heard_all_events(s);
+    assert_int_equal(count_delivered(s).delivered_events, ALL);
+}
+
+/* As a connection does when something was written. */
+static void pump_the_starved(struct scene *s)
+{
+    while (s->c.starved) {
+        s->c.starved = false;
+        weir__duty_pump_all(&s->c);
+        assert_int_equal(booked(s), 0);
+        talk(s);
+    }
+}
+
+/* The output takes one delivery at a time. The others of a take are given back, sent later, and counted
+ * once. */
+static void what_found_no_room_is_read_again(void **state)
+{
+    struct scene *s = *state;
+    struct weir__hub_stats once, twice;
+
+    be_short(s);
+    publish_all(s);
+    s->no_room = true;
+    weir__amqp_flow(receive(s, "batches", true), BATCHES, false);
+    weir__amqp_flow(receive(s, "events", false), ALL, false);
+    talk(s);
+    assert_true(s->c.starved);
+    pump_the_starved(s);
+    assert_int_equal(s->heard_count, BATCHES + ALL);
+    once = count_delivered(s);
+    assert_int_equal(once.delivered_events, 2 * ALL);
+
+    s->no_room = false;
+    s->heard_count = 0;
+    weir__amqp_flow(receive(s, "all batches", true), BATCHES, false);
+    weir__amqp_flow(receive(s, "all events", false), ALL, false);
+    talk(s);
+    assert_int_equal(s->heard_count, BATCHES + ALL);
+    twice = count_delivered(s);
+    assert_int_equal(twice.delivered_events, 2 * once.delivered_events);
+    assert_int_equal(twice.delivered_bytes, 2 * once.delivered_bytes);
+}
+
+static void batches_are_read_again(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_link *link = receive(s, "r", true);
+    struct weir__log_view view;
+
+    be_short(s);
+    publish_all(s);
+    for (uint32_t i = 0; i < BATCHES; i++) {
+        weir__amqp_flow(link, 1, false);
+        talk(s);
+        assert_int_equal(s->heard_count, i + 1);
+        assert_int_equal(booked(s), 0);
+        weir__stored_view(weir__bytes_of(s->heard[i].bytes, s->heard[i].len), &view);
+        assert_int_equal(view.sequence, i * EACH);
+    }
+    assert_int_equal(count_delivered(s).delivered_events, ALL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(what_was_read_is_booked_until_the_link_goes),
+        TEST(nothing_is_kept_for_who_has_no_credit),
+        TEST(what_found_no_room_is_read_again),
+        TEST(batches_are_read_again),
+    };
+
+    return cmocka_run_group_tests_name("receiving_memory", tests, NULL, NULL);
+}
