@@ -100,17 +100,19 @@ static int print_backup(const struct options *o, const struct weir__backup_resul
 /* The real path of something that may not exist yet. */
 static bool real_path(const char *path, char out[PATH_MAX])
 {
-    char parent[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    size_t len;
+    char whole[PATH_MAX], parent[PATH_MAX], *slash;
+    size_t len = strlen(path);
 
     if (realpath(path, out)) return true;
-    if (slash && slash[1] == '\0') return false; /* no such folder, and its name ends with / */
-    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-             slash ? path : ".");
+    while (len > 1 && path[len - 1] == '/') len--; /* as mkdir takes it */
+    if (len >= sizeof whole) return false;
+    snprintf(whole, sizeof whole, "%.*s", (int)len, path);
+    slash = strrchr(whole, '/');
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - whole) + 1 : 1,
+             slash ? whole : ".");
     if (!realpath(parent, out)) return false;
     len = strlen(out);
-    return snprintf(out + len, PATH_MAX - len, "/%s", slash ? slash + 1 : path) <
+    return snprintf(out + len, PATH_MAX - len, "/%s", slash ? slash + 1 : whole) <
            (int)(PATH_MAX - len);
 }
 
