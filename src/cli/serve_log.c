@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define LINE_BYTES 4000 /* less than what a pipe takes at once */
+#define END_BYTES 3     /* of these, for what ends a line */
 #define TIME_BYTES 32
 
 static const char *const levels[] = {"debug", "info", "warn", "error"};
@@ -51,7 +52,7 @@ struct line {
 
 __attribute__((format(printf, 2, 3))) static void add(struct line *l, const char *fmt, ...)
 {
-    size_t room = sizeof l->at - 3 - l->len; /* for what ends it */
+    size_t room = sizeof l->at - END_BYTES - l->len;
     va_list args;
     int len;
 
@@ -61,15 +62,14 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *l, const char
     if (len > 0) l->len += (size_t)len < room ? (size_t)len : room - 1;
 }
 
-/* Between quotes. What is logged has no controls in it. */
+/* Between quotes. What is logged has no controls in it. A cut falls in front of a backslash or behind
+ * what it stands for. */
 static void add_quoted(struct line *l, const char *text)
 {
     add(l, "\"");
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') add(l, "\\");
-        add(l, "%c", *text);
-    }
-    if (l->len < sizeof l->at - 1) l->at[l->len++] = '"';
+    for (; *text && l->len + 2 < sizeof l->at - END_BYTES; text++)
+        add(l, "%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
+    l->at[l->len++] = '"';
 }
 
 static void add_time(struct line *l)
