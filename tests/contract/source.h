@@ -3,114 +3,7 @@
 #ifndef WEIR_TESTS_CONTRACT_SOURCE_H
 #define WEIR_TESTS_CONTRACT_SOURCE_H
 
-#include "base/thread.h"
-#include "client/contract/place.h"
-#include "weir/source.h"
-
-/* One stream, and what it was woken with. */
-struct tap {
-    struct weir_source *source;
-    struct weir_stream *stream;
-    struct weir__mutex lock;
-    struct weir__cond changed;
-    int wakes;
-    int over; /* as it was told; 0: not yet */
-};
-
-static void tap_wake(void *user, int over)
-{
-    struct tap *t = user;
-
-    weir__mutex_lock(&t->lock);
-    t->wakes++;
-    if (over != 0) t->over = over;
-    weir__cond_broadcast(&t->changed);
-    weir__mutex_unlock(&t->lock);
-}
-
-static int tap_try(struct tap *t, struct weir_source *s, int64_t epoch, struct weir_position from)
-{
-    struct weir_stream_options o = {
-        .position = from,
-        .epoch = epoch,
-        .owner = "tester",
-        .bytes_max = 1 << 16,
-        .metrics = true,
-        .wake = tap_wake,
-        .user = t,
-    };
-
-    t->source = s;
-    weir__mutex_init(&t->lock);
-    weir__cond_init(&t->changed);
-    return s->ops->open(s, 0, &o, &t->stream, &err);
-}
-
-static void tap_open(struct tap *t, struct weir_source *s, int64_t epoch)
-{
-    assert_ok(tap_try(t, s, epoch, (struct weir_position){.from = WEIR_FROM_EARLIEST}));
-}
-
-static void tap_close(struct tap *t)
-{
-    t->source->ops->shut(t->stream);
-    weir__cond_fini(&t->changed);
-    weir__mutex_fini(&t->lock);
-}
-
-/* Waits until it was woken more often than that. */
-static void tap_wait(struct tap *t, int wakes)
-{
-    int64_t deadline_ns = weir__deadline_ns(PATIENCE_MS);
-    bool in_time = true;
-
-    weir__mutex_lock(&t->lock);
-    while (t->wakes <= wakes && in_time)
-        in_time = weir__cond_wait(&t->changed, &t->lock, deadline_ns);
-    weir__mutex_unlock(&t->lock);
-    if (!in_time) fail_msg("nobody woke the reader");
-}
-
-static int tap_wakes(struct tap *t)
-{
-    int wakes;
-
-    weir__mutex_lock(&t->lock);
-    wakes = t->wakes;
-    weir__mutex_unlock(&t->lock);
-    return wakes;
-}
-
-/* What a receive gives when it gives something, woken for it as often as it takes. */
-static int tap_receive(struct tap *t, size_t max, struct weir_received *got)
-{
-    for (;;) {
-        int wakes = tap_wakes(t);
-        int rc = t->source->ops->receive(t->stream, max, got, &err);
-        if (rc != WEIR_ETIMEDOUT) return rc;
-        tap_wait(t, wakes);
-    }
-}
-
-static void assert_tapped(struct tap *t, uint64_t sequence, const char *text)
-{
-    struct weir_received got;
-
-    assert_ok(tap_receive(t, 1, &got));
-    assert_int_equal(got.count, 1);
-    assert_int_equal(got.events[0].sequence, sequence);
-    assert_text(got.events[0].body, text);
-}
-
-static struct weir_source *source_of(struct weir *w)
-{
-    struct weir_source *s;
-
-    assert_ok(weir_source_hub(&s, w, "h", NULL, &err));
-    return s;
-}
-
-/* ---- tests ---- */
+#include "contract/source_tap.h"
 
 static void a_source_says_what_it_is(void **state)
 {
@@ -139,6 +32,57 @@ static void what_is_not_there_is_said(void **state)
     assert_int_equal(weir_source_hub(&s, *state, "h", "nope", &err), WEIR_ENOTFOUND);
     assert_null(s);
     assert_int_equal(weir_source_hub(&s, *state, "", NULL, &err), WEIR_EINVAL);
+}
+
+static void names_have_a_length(void **state)
+{
+    struct weir_source *s;
+    char name[258];
+
+    make_hub(*state, 2);
+    memset(name, 'n', sizeof name);
+    name[257] = '\0';
+    assert_int_equal(weir_source_hub(&s, *state, name, NULL, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "a hub's name has 1 to 256 bytes");
+    assert_int_equal(weir_source_hub(&s, *state, NULL, NULL, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "a hub's name has 1 to 256 bytes");
+    name[256] = '\0';
+    assert_int_equal(weir_source_hub(&s, *state, name, NULL, &err), WEIR_ENOTFOUND);
+    name[64] = '\0';
+    assert_int_equal(weir_source_hub(&s, *state, "h", name, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "a group's name has 1 to 63 bytes");
+    assert_int_equal(weir_source_hub(&s, *state, "h", "", &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "a group's name has 1 to 63 bytes");
+    name[63] = '\0'; /* that is for the hub to judge */
+    assert_int_not_equal(weir_source_hub(&s, *state, "h", name, &err), 0);
+    assert_memory_equal(err.text, "consumer group 'nnn", 19);
+}
+
+/* Who looks does not read: the owner goes on, and its name may be as long as it likes. */
+static void a_source_is_opened_beside_an_owner(void **state)
+{
+    static const char *const owners[] = {
+        "an owner with a name of its own that is far longer than what a hub takes of a receiver's "
+        "name",
+        NULL};
+    struct weir_source *s;
+    struct weir_producer *p;
+
+    make_hub(*state, 2);
+    s = source_of(*state);
+    p = open_pinned(*state, 0);
+    send_text(p, "zero");
+    for (int i = 0; i < 2; i++) {
+        struct tap t = {0};
+        tap_owner = owners[i];
+        tap_open(&t, s, 1 + i);
+        weir_source_close(source_of(*state));
+        assert_tapped(&t, 0, "zero");
+        tap_close(&t);
+    }
+    tap_owner = "tester";
+    close_producer(p);
+    weir_source_close(s);
 }
 
 static void events_come_in_order_and_wake_their_reader(void **state)
@@ -305,6 +249,8 @@ static int run_sources(void)
     const struct CMUnitTest tests[] = {
         SOURCE_TEST(a_source_says_what_it_is),
         SOURCE_TEST(what_is_not_there_is_said),
+        SOURCE_TEST(names_have_a_length),
+        SOURCE_TEST(a_source_is_opened_beside_an_owner),
         SOURCE_TEST(events_come_in_order_and_wake_their_reader),
         SOURCE_TEST(no_more_is_given_than_was_asked_for),
         SOURCE_TEST(a_stream_begins_behind_a_checkpoint),
