@@ -18,6 +18,21 @@ timeout 30 "$WEIR" tail homes --connect "$connect" --until-end --json >lines 2>e
 grep -q '"key":"home-7","body":"late","properties":{"a":"b"}' lines || fail "no key, no property"
 timeout 30 "$WEIR" tail homes --connect "$connect" --from latest --until-end >lines 2>err || fail "tail"
 [ ! -s lines ] || fail "events behind the end"
+# The present end of a partition is known before anything comes, however the place is named.
+echo last | "$WEIR" send homes --partition 2 --connect "$connect" >sent 2>err || fail "send"
+timeout 30 "$WEIR" tail homes --partition 2 --connect "$connect" --until-end --json >lines 2>err || fail "tail"
+last=$(tail -n 1 lines)
+sequence=$(echo "$last" | sed 's/.*"sequence":\([0-9]*\).*/\1/')
+offset=$(echo "$last" | sed 's/.*"offset":"\([0-9]*\)".*/\1/')
+for from in "sequence:$sequence" "offset:$offset"; do
+    timeout 30 "$WEIR" tail homes --partition 2 --connect "$connect" --until-end --from "$from" >lines 2>err || fail "tail --from $from"
+    [ "$(cat lines)" = last ] || fail "not the last event from $from"
+done
+for from in "sequence:$((sequence + 1)) --partition 2" "sequence:$((sequence + 1))" "offset:$((offset + 1))" time:2199-01-01; do
+    # shellcheck disable=SC2086
+    timeout 30 "$WEIR" tail homes --connect "$connect" --until-end --from $from >lines 2>err || fail "tail --from $from"
+    ! grep -q last lines || fail "an event in front of $from"
+done
 timeout 30 "$WEIR" tail homes --connect "$connect" --count 3 >lines 2>err || fail "tail --count"
 [ "$(wc -l <lines)" = 3 ] || fail "not three lines"
 
