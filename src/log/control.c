@@ -158,8 +158,8 @@ struct copy {
     const uint8_t *at;
 };
 
-/* Judges the bytes at a place where a copy may begin. */
-static struct copy look(const uint8_t *at, size_t room)
+/* Judges the bytes at a place where a copy may begin; COPY_AT bytes or more follow there. */
+static struct copy look(const uint8_t *at)
 {
     struct copy c = {.at = at,
                      .version = weir__load32(at + 8),
@@ -167,8 +167,7 @@ static struct copy look(const uint8_t *at, size_t room)
     uint32_t partitions = weir__load32(at + 12);
 
     if (weir__load32(at) != CONTROL_MAGIC || partitions == 0 ||
-        partitions > WEIR__LOG_PARTITIONS_MAX || copy_bytes(CONTROL_VERSION, partitions) > room ||
-        weir__load32(at + 4) != front_crc(at, partitions))
+        partitions > WEIR__LOG_PARTITIONS_MAX || weir__load32(at + 4) != front_crc(at, partitions))
         return c;
     if (c.version == 1)
         c.state = COPY_GOOD;
@@ -253,7 +252,7 @@ static struct copy second_of_version_1(const uint8_t *file)
     size_t longest = copy_bytes(1, WEIR__LOG_PARTITIONS_MAX);
 
     for (size_t at = WEIR__FS_BLOCK; at <= longest; at += WEIR__FS_BLOCK) {
-        struct copy c = look(file + at, (size_t)2 * COPY_AT - at);
+        struct copy c = look(file + at);
 
         if (c.state == COPY_GOOD && c.version == 1 && copy_bytes(1, weir__load32(c.at + 12)) == at)
             return c;
@@ -296,7 +295,7 @@ static int choose(struct copy copies[COPIES_MAX], struct weir__control *c, int *
     while ((best = newest(copies)) != NULL) {
         int rc = decode(best, c, err);
 
-        *out_bad_copies = good < 2 ? 2 - good : 0;
+        *out_bad_copies = good < 2; /* one is read */
         if (rc != WEIR_ECORRUPT) return rc;
         best->state = COPY_BAD;
         good--;
@@ -316,8 +315,8 @@ int weir__control_read(struct weir__file *f, struct weir__control *c, int *out_b
     if (!file) return weir__fail(err, WEIR_ENOMEM, "reading control file: out of memory");
     rc = read_copies(f, file, err);
     if (rc == 0) {
-        copies[0] = look(file, COPY_AT);
-        copies[1] = look(file + COPY_AT, COPY_AT);
+        copies[0] = look(file);
+        copies[1] = look(file + COPY_AT);
         copies[2] = second_of_version_1(file);
         if (unfinished(copies)) copies[1].state = COPY_BAD;
         rc = choose(copies, c, out_bad_copies, err);
