@@ -19,10 +19,17 @@ struct watcher {
     pthread_t by;
 };
 
+struct gate {
+    struct weir__mutex lock;
+    struct weir__cond change;
+    bool entered, open;
+};
+
 struct world {
     struct simfs *disk;
     struct weir__log *log;
     struct watcher watchers[MANY];
+    struct gate gate; /* opened at the end at the latest */
 };
 
 static void open_log(struct world *w, bool no_threads)
@@ -38,11 +45,21 @@ static void open_log(struct world *w, bool no_threads)
     assert_int_equal(weir__log_open(&w->log, &o, NULL), 0);
 }
 
+static void open_gate(struct gate *g)
+{
+    weir__mutex_lock(&g->lock);
+    g->open = true;
+    weir__cond_broadcast(&g->change);
+    weir__mutex_unlock(&g->lock);
+}
+
 static int set_up(void **state)
 {
     struct world *w = test_calloc(1, sizeof *w);
 
     w->disk = simfs_new();
+    weir__mutex_init(&w->gate.lock);
+    weir__cond_init(&w->gate.change);
     *state = w;
     return 0;
 }
@@ -51,8 +68,11 @@ static int tear_down(void **state)
 {
     struct world *w = *state;
 
+    open_gate(&w->gate);
     weir__log_close(w->log, NULL);
     simfs_free(w->disk);
+    weir__cond_fini(&w->gate.change);
+    weir__mutex_fini(&w->gate.lock);
     test_free(w);
     return 0;
 }
@@ -130,12 +150,48 @@ static void a_few_are_told_by_the_committing_thread(void **state)
     struct weir__log_batch b = {.partition = 1, .count = 1, .body = {weir__bytes_of("some", 4)}};
 
     open_log(w, false);
-    for (int i = 0; i < 64; i++) watch(w, i, 1);
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, NULL, NULL), 0);
-    for (int i = 0; i < 64; i++) {
-        assert_int_equal(w->watchers[i].told, 1);
-        assert_true(pthread_equal(w->watchers[i].by, pthread_self()));
+    for (int round = 1; round <= 2; round++) {
+        for (int i = 0; i < 64; i++) watch(w, i, 1);
+        assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, NULL, NULL), 0);
+        for (int i = 0; i < 64; i++) {
+            assert_int_equal(w->watchers[i].told, round);
+            assert_true(pthread_equal(w->watchers[i].by, pthread_self()));
+        }
     }
+}
+
+/* One between two others leaves the list whole, also when it comes back. */
+static void one_in_the_middle_leaves_and_comes_back(void **state)
+{
+    struct world *w = *state;
+    struct watcher *middle;
+
+    open_log(w, true);
+    watch(w, 0, 1);
+    middle = watch(w, 1, 1);
+    watch(w, 2, 1);
+    weir__log_unwatch(w->log, &middle->watch);
+    weir__log_watch(w->log, &middle->watch);
+    put(w, 1);
+    for (int i = 0; i < 3; i++) assert_int_equal(w->watchers[i].told, 1);
+    assert_int_equal(w->log->watches.armed, 0);
+}
+
+/* One group with events of several partitions; the next group is of another. */
+static void only_those_with_news_are_told(void **state)
+{
+    static const uint32_t partitions[] = {0, 1, 63, 64, 69};
+    struct world *w = *state;
+
+    open_log(w, true);
+    for (int i = 0; i < 5; i++) watch(w, i, partitions[i]);
+    watch(w, 5, 2);
+    for (int i = 0; i < 5; i++) assert_int_equal(offer(w, partitions[i]), 0);
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+    for (int i = 0; i < 6; i++) assert_int_equal(w->watchers[i].told, i < 5);
+    for (int i = 0; i < 5; i++) weir__log_watch(w->log, &w->watchers[i].watch);
+    put(w, 2);
+    for (int i = 0; i < 6; i++) assert_int_equal(w->watchers[i].told, 1);
 }
 
 /* Many are not: what they cost is not the publisher's. */
@@ -156,12 +212,57 @@ static void many_are_told_by_the_pool(void **state)
     }
 }
 
+static void enter(struct gate *g)
+{
+    weir__mutex_lock(&g->lock);
+    g->entered = true;
+    weir__cond_broadcast(&g->change);
+    while (!g->open) weir__cond_wait(&g->change, &g->lock, INT64_MAX);
+    weir__mutex_unlock(&g->lock);
+}
+
+static void await_entry(struct gate *g)
+{
+    weir__mutex_lock(&g->lock);
+    while (!g->entered) weir__cond_wait(&g->change, &g->lock, INT64_MAX);
+    weir__mutex_unlock(&g->lock);
+}
+
+static void hold_completion(void *user, int rc, const struct weir__log_receipt *r,
+                            const struct weir_error *err)
+{
+    (void)rc, (void)r, (void)err;
+    enter(user);
+}
+
+/* 65 of two partitions are many. While the pool has no thread for them, others come: all are told when
+ * it has one. Afterwards a few are a few again. */
+static void many_of_several_partitions_wait_for_the_pool(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of("some", 4)}};
+
+    open_log(w, false);
+    assert_int_equal(weir__log_append(w->log, &b, WAIT, hold_completion, &w->gate, NULL), 0);
+    await_entry(&w->gate); /* the only thread there is */
+    for (uint32_t round = 0; round < 2; round++) {
+        for (int i = 0; i < 65; i++) watch(w, (int)round * 65 + i, 10 * round + (uint32_t)i % 2);
+        for (b.partition = 10 * round; b.partition < 10 * round + 2; b.partition++)
+            assert_int_equal(weir__log_append(w->log, &b, WAIT, NULL, NULL, NULL), 0);
+        assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+        for (int i = 0; i < 130; i++) assert_int_equal(w->watchers[i].told, 0);
+    }
+    open_gate(&w->gate);
+    for (int i = 0; i < 130; i++) await(&w->watchers[i].told, 1);
+    for (int i = 0; i < 64; i++) watch(w, i, 1);
+    b.partition = 1;
+    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, NULL, NULL), 0);
+    for (int i = 0; i < 64; i++) assert_true(pthread_equal(w->watchers[i].by, pthread_self()));
+}
+
 /* ---- calls under way ---- */
 
 struct door {
-    struct weir__mutex lock;
-    struct weir__cond change;
-    bool entered, open;
     atomic_int gone; /* unwatch has returned */
     struct world *w;
     struct weir__log_watch watch;
@@ -171,11 +272,7 @@ static void wait_at_door(void *user)
 {
     struct door *d = user;
 
-    weir__mutex_lock(&d->lock);
-    d->entered = true;
-    weir__cond_broadcast(&d->change);
-    while (!d->open) weir__cond_wait(&d->change, &d->lock, INT64_MAX);
-    weir__mutex_unlock(&d->lock);
+    enter(&d->w->gate);
 }
 
 static void *run_unwatch(void *arg)
@@ -195,26 +292,17 @@ static void unwatch_waits_for_the_call(void **state)
     struct weir__thread t = {0};
 
     open_log(w, false);
-    weir__mutex_init(&d.lock);
-    weir__cond_init(&d.change);
     d.watch = (struct weir__log_watch){.fn = wait_at_door, .user = &d, .partition = 1};
     weir__log_watch(w->log, &d.watch);
     assert_int_equal(offer(w, 1), 0);
-    weir__mutex_lock(&d.lock);
-    while (!d.entered) weir__cond_wait(&d.change, &d.lock, INT64_MAX);
-    weir__mutex_unlock(&d.lock);
+    await_entry(&w->gate);
     assert_int_equal(weir__thread_start(&t, "unwatch", run_unwatch, &d, NULL), 0);
     for (int i = 0; i < 100; i++) assert_int_equal(offer(w, 1), 0);
     for (int i = 0; i < 1000; i++) sched_yield();
     assert_int_equal(d.gone, 0);
-    weir__mutex_lock(&d.lock);
-    d.open = true;
-    weir__cond_broadcast(&d.change);
-    weir__mutex_unlock(&d.lock);
+    open_gate(&w->gate);
     weir__thread_join(&t);
     assert_int_equal(d.gone, 1);
-    weir__cond_fini(&d.change);
-    weir__mutex_fini(&d.lock);
 }
 
 struct restless {
@@ -273,7 +361,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(told_once_until_it_watches_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_few_are_told_by_the_committing_thread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_in_the_middle_leaves_and_comes_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_those_with_news_are_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_are_told_by_the_pool, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_of_several_partitions_wait_for_the_pool, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(unwatch_waits_for_the_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(watchers_come_and_go_beside_a_round, set_up, tear_down),
         cmocka_unit_test_setup_teardown(closing_tells_many, set_up, tear_down),
