@@ -342,14 +342,13 @@ static void sent(void *owner, size_t bytes)
 
 static void report_end(const struct weir__connection *c, const struct weir_error *why)
 {
-    const char *peer = weir__connection_peer(c), *text = why->text;
+    const char *peer = weir__connection_peer(c);
     double s = (double)(weir__loop_now_ms(c->loop) - c->began_ms) / 1000;
     bool told = why->code != 0 && why->code != WEIR_ECANCELED;
-    size_t len = strlen(peer);
 
-    if (strncmp(text, peer, len) == 0) text += len + strspn(text + len, ": ");
     weir__report(c->server, c->trusted ? WEIR__INFO : WEIR__DEBUG, "server", c->id, peer,
-                 "ended after %.1f s%s%s", s, told ? ": " : "", told ? text : "");
+                 "ended after %.1f s%s%s", s, told ? ": " : "",
+                 told ? weir__report_skip(why->text, peer) : "");
 }
 
 static void closed(void *owner, const struct weir_error *why)

@@ -13,8 +13,7 @@
 
 #define TEXT_BYTES 1024
 
-/* "127.0.0.1:1234: Connection reset by peer" without its beginning. */
-static const char *skip_peer(const char *text, const char *peer)
+const char *weir__report_skip(const char *text, const char *peer)
 {
     size_t len = strlen(peer);
 
@@ -33,7 +32,7 @@ void weir__report(const struct weir__server *s, enum weir__level level, const ch
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    rest = skip_peer(text, peer);
+    rest = weir__report_skip(text, peer);
     if (!s->about) {
         weir__log_line(&s->logger, level, room, "%s: %s", peer, rest);
         return;

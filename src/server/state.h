@@ -45,6 +45,9 @@ __attribute__((format(printf, 6, 7))) void weir__report(const struct weir__serve
                                                         uint64_t connection, const char *peer,
                                                         const char *fmt, ...);
 
+/* "127.0.0.1:1234: Connection reset by peer" without its beginning, when that is the peer. */
+const char *weir__report_skip(const char *text, const char *peer);
+
 /* Somebody was not let in, or shown a token in vain: counted, and logged unless there are many. */
 void weir__report_refused(struct weir__server *, const char *room, uint64_t connection,
                           const char *peer, const char *why);

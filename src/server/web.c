@@ -370,9 +370,11 @@ static void sent(void *owner, size_t bytes)
 static void closed(void *owner, const struct weir_error *why)
 {
     struct weir__visit *v = owner;
+    const char *peer = weir__tcp_peer(v->tcp);
 
-    weir__report(v->server, WEIR__DEBUG, "http", v->id, weir__tcp_peer(v->tcp), "ended%s%s",
-                 why->code != 0 ? ": " : "", why->code != 0 ? why->text : "");
+    weir__report(v->server, WEIR__DEBUG, "http", v->id, peer, "ended%s%s",
+                 why->code != 0 ? ": " : "",
+                 why->code != 0 ? weir__report_skip(why->text, peer) : "");
     v->tcp = NULL;
     if (!v->away || v->retry.running) free_visit(v);
 }

@@ -27,6 +27,7 @@ struct scene {
     struct weir__namespace *ns;
     struct weir__server *server;
     struct weir__mutex lock;
+    struct weir__cond changed;
     char log[4096]; /* each line with its level and room, but without the peer */
     int fd;
 };
@@ -45,6 +46,7 @@ static void keep_line(enum weir__level level, const char *room, const char *line
     peer = strcspn(line, " ") - 1; /* "127.0.0.1:1234: connected" */
     snprintf(s->log + len, sizeof s->log - len, "%s %s %s\n", levels[level], room,
              strlen(line) > peer ? line + peer : line);
+    weir__cond_signal(&s->changed);
     weir__mutex_unlock(&s->lock);
 }
 
@@ -59,6 +61,7 @@ static int set_up(void **state)
     assert_non_null(s);
     assert_int_equal(tempdir_make(s->dir), 0);
     weir__mutex_init(&s->lock);
+    weir__cond_init(&s->changed);
     assert_int_equal(weir__namespace_open(&s->ns, s->dir, NULL, NULL), 0);
     o.ns = s->ns;
     assert_int_equal(weir__server_start(&s->server, &o, NULL), 0);
@@ -79,6 +82,7 @@ static int tear_down(void **state)
     close(s->fd);
     stop(s);
     weir__namespace_close(s->ns, NULL);
+    weir__cond_fini(&s->changed);
     weir__mutex_fini(&s->lock);
     tempdir_remove(s->dir);
     free(s);
@@ -158,6 +162,61 @@ static void a_client_that_makes_a_mistake(void **state)
                     "debug server : ended after  s\n");
 }
 
+/* Without a word, and with something unread. */
+static void reset(struct scene *s)
+{
+    struct linger at_once = {.l_onoff = 1};
+
+    setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(s->fd);
+    s->fd = -1;
+}
+
+/* Returns when there are so many lines. */
+static void wait_for_lines(struct scene *s, int count)
+{
+    int64_t deadline = weir__deadline_ns(1000 * PATIENCE_S);
+    int lines = 0;
+
+    weir__mutex_lock(&s->lock);
+    do {
+        lines = 0;
+        for (const char *at = s->log; (at = strchr(at, '\n')); at++) lines++;
+    } while (lines < count && weir__cond_wait(&s->changed, &s->lock, deadline));
+    weir__mutex_unlock(&s->lock);
+    assert_int_equal(lines, count);
+}
+
+/* The peer is named once. */
+static void a_client_that_breaks_off(void **state)
+{
+    struct scene *s = *state;
+    uint8_t heard[8];
+
+    dial(s, weir__server_amqp(s->server));
+    SAY(s, AMQP);
+    assert_int_equal(patience_recv_all(s->fd, heard, sizeof heard), sizeof heard);
+    reset(s);
+    wait_for_lines(s, 2);
+    expect_lines(s, "debug server : connected\n"
+                    "debug server : ended after  s: Connection reset by peer\n");
+}
+
+static void requests_that_are_broken_off(void **state)
+{
+    struct scene *s = *state;
+    char heard[13];
+
+    dial(s, weir__server_http(s->server));
+    SAY(s, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_int_equal(patience_recv_all(s->fd, heard, sizeof heard), sizeof heard);
+    assert_memory_equal(heard, "HTTP/1.1 200 ", sizeof heard);
+    reset(s);
+    wait_for_lines(s, 2);
+    expect_lines(s, "debug http : connected\n"
+                    "debug http : ended: Connection reset by peer\n");
+}
+
 static void requests_by_http(void **state)
 {
     struct scene *s = *state;
@@ -181,7 +240,9 @@ int main(void)
         TEST(a_client_that_closes_with_an_error),
         TEST(a_client_that_closes),
         TEST(a_client_that_makes_a_mistake),
+        TEST(a_client_that_breaks_off),
         TEST(requests_by_http),
+        TEST(requests_that_are_broken_off),
     };
 
     return cmocka_run_group_tests_name("lines", tests, NULL, NULL);
