@@ -115,10 +115,9 @@ static const char *name_of(unsigned right)
 
 static bool deny(struct weir__visit *v, const char *why)
 {
-    weir__answer_error(v, 401, "%s%s'%s' claim(s) are required to perform this operation.", why,
-                       *why ? " " : "", name_of(v->route->right));
-    weir__report_refused(v->server, "http", v->id, weir__tcp_peer(v->tcp),
-                         *why ? why : "Unauthorized access.");
+    weir__answer_error(v, 401, "%s '%s' claim(s) are required to perform this operation.", why,
+                       name_of(v->route->right));
+    weir__report_refused(v->server, "http", v->id, weir__tcp_peer(v->tcp), why);
     v->answer.challenge =
         v->server->issuer.policy ? "SharedAccessSignature, Bearer" : "SharedAccessSignature";
     return false;
