@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 
+#include "server/hurry.h"
 #include "server/state.h"
 
+#define PATIENCE_MS 20000
 #define PEER "127.0.0.1:49152"
 #define MAX WEIR__SERVER_REFUSALS_MAX
 #define TIME_MS WEIR__SERVER_REFUSALS_MS
@@ -16,6 +18,8 @@
 struct scene {
     int64_t now_ms;
     struct weir__server server;
+    struct weir__mutex lock; /* for the lines: some are the loop's */
+    struct weir__cond changed;
     int lines;
     enum weir__level level;
     char last[2048], room[16];
@@ -26,10 +30,13 @@ static void keep_line(enum weir__level level, const char *room, const char *line
 {
     struct scene *s = user;
 
+    weir__mutex_lock(&s->lock);
     s->lines++;
     s->level = level;
     snprintf(s->room, sizeof s->room, "%s", room);
     snprintf(s->last, sizeof s->last, "%s", line);
+    weir__cond_signal(&s->changed);
+    weir__mutex_unlock(&s->lock);
 }
 
 static int64_t tell_time(void *self)
@@ -45,6 +52,9 @@ static int set_up(void **state)
     s->server.logger = (struct weir__logger){keep_line, s};
     s->server.clock = (struct weir__clock){.wall_ms = tell_time, .mono_ms = tell_time, .self = s};
     weir__mutex_init(&s->server.lock);
+    weir__mutex_init(&s->lock);
+    weir__cond_init(&s->changed);
+    hurry_watch(0);
     assert_int_equal(weir__loops_start(&s->server.loops, &(struct weir__loops_options){.count = 1},
                                        NULL),
                      0);
@@ -59,6 +69,8 @@ static int tear_down(void **state)
 
     weir__loops_free(s->server.loops);
     weir__mutex_fini(&s->server.lock);
+    weir__mutex_fini(&s->lock);
+    weir__cond_fini(&s->changed);
     free(s);
     return 0;
 }
@@ -139,6 +151,39 @@ static void mistakes_of_strangers_have_a_limit_of_their_own(void **state)
     assert_string_equal(s->last,
                         "4 more lines about clients without a login were left out within 10 s");
     assert_int_equal(s->level, WEIR__INFO);
+}
+
+/* Waits for the loop's lines. */
+static void expect_line(struct scene *s, int number, const char *text)
+{
+    int64_t deadline = weir__deadline_ns(PATIENCE_MS);
+
+    weir__mutex_lock(&s->lock);
+    while (s->lines < number && weir__cond_wait(&s->changed, &s->lock, deadline)) continue;
+    assert_int_equal(s->lines, number);
+    assert_string_equal(s->last, text);
+    weir__mutex_unlock(&s->lock);
+}
+
+/* Nobody is refused any more, and what was left out is told all the same, once; then lines are
+ * written again. */
+static void what_was_left_out_is_told_at_the_end_of_its_time(void **state)
+{
+    struct scene *s = *state;
+
+    refuse(s, MAX);
+    hurry_through(TIME_MS);
+    refuse(s, 1);
+    expect_line(s, MAX + 1, "1 more logins were refused within 10 s");
+    assert_int_equal(atomic_load(&hurry.count), 1);
+    hurry_watch(0);
+    refuse(s, MAX);
+    expect_line(s, 2 * MAX + 1, PEER ": refused: no");
+    refuse(s, 2);
+    weir__loops_free(s->server.loops);
+    s->server.loops = NULL;
+    weir__report_fini(&s->server);
+    expect_line(s, 2 * MAX + 2, "2 more logins were refused within 10 s");
 }
 
 /* ---- the wrong port ---- */
@@ -235,6 +280,7 @@ int main(void)
         TEST(the_peer_is_said_once),
         TEST(refusals_are_logged_up_to_a_limit),
         TEST(mistakes_of_strangers_have_a_limit_of_their_own),
+        TEST(what_was_left_out_is_told_at_the_end_of_its_time),
         TEST(what_a_port_without_tls_answers),
         TEST(what_a_port_with_tls_answers),
         TEST(a_handshake_that_failed_has_a_guess),
