@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "server/question.h"
+#include "support/allocs.h"
 
 #define FLUSH "weir_hub_flush_seconds"
 #define TURN "weir_loop_turn_seconds"
@@ -163,6 +164,22 @@ static void a_hub_that_has_stopped_is_down(void **state)
     expect_of_hub("weir_hub_up", "bad", 0);
 }
 
+static void without_memory_no_numbers_are_told(void **state)
+{
+    static const char text[] = "{\"code\":503,\"detail\":\"There is no memory for all hubs.\"}\n";
+    struct scene *s = *state;
+    const struct weir__answer *a = &s->visit.answer;
+
+    look(s);
+    allocs_fail(1); /* for their names */
+    assert_true(weir__metrics_answer(&s->visit));
+    assert_true(allocs_failed());
+    allocs_fail(0);
+    assert_int_equal(a->status, 503);
+    assert_int_equal(a->body.len, strlen(text));
+    assert_memory_equal(a->body.at, text, a->body.len);
+}
+
 static void a_hub_that_cannot_be_opened_is_down(void **state)
 {
     struct simfs_fault fault = {.kinds = SIMFS_OPEN, .at = 1, .persistent = true, .rc = WEIR_EIO};
@@ -300,6 +317,7 @@ static void turns_have_their_bounds(void **state)
     assert_true(last >= before && last <= sum_of(loops, &most));
     seconds = strtod(value_of(TURN "_sum"), NULL);
     assert_true(seconds >= least - 1e-8 && seconds <= most + 1e-8);
+    assert_true(strtoull(value_of("weir_loop_busy_turns_total"), NULL, 10) <= last);
 }
 
 static double resident_bytes(void)
@@ -335,6 +353,7 @@ int main(void)
         TEST(each_hub_has_its_own_numbers),
         TEST(a_hub_that_has_stopped_is_down),
         TEST(a_hub_that_cannot_be_opened_is_down),
+        TEST(without_memory_no_numbers_are_told),
 
         TEST(the_server_says_its_numbers),
         TEST(turns_have_their_bounds),
