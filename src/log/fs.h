@@ -4,7 +4,7 @@
  * kernel stands. Nothing here is atomic and nothing is durable until sync (a file's bytes and
  * size) or sync_dir, or sync on a folder's handle (names made or removed in a folder) has returned
  * 0. A failed sync is final: what it covered is in an unknown state, and calling it again proves
- * nothing. */
+ * nothing. The text of every error begins with the path of what it is about, and ": ". */
 #ifndef WEIR_LOG_FS_H
 #define WEIR_LOG_FS_H
 

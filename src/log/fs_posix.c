@@ -400,7 +400,7 @@ static int check_regular(const struct posix_file *f, struct weir_error *err)
     if (f->folder) return 0;
     if (fstat(f->fd, &st) != 0) return fail_call(err, errno, "fstat", f->path);
     if (S_ISREG(st.st_mode)) return 0;
-    return weir__fail(err, WEIR_ECORRUPT, "%s is not a regular file", f->path);
+    return weir__fail(err, WEIR_ECORRUPT, "%s: not a regular file", f->path);
 }
 
 static int open_file(struct weir__fs *fs, const char *path, unsigned flags, struct weir__file **out,

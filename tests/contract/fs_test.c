@@ -439,6 +439,79 @@ static void space_is_told(void **state)
     weir__file_close(f);
 }
 
+static void assert_begins_with_path(const struct world *w, const char *name, int rc,
+                                    const struct weir_error *err)
+{
+    char begin[TEMPDIR_BYTES + 68];
+
+    snprintf(begin, sizeof begin, "%s: ", path_in(w, name));
+    if (rc == 0 || rc != err->code || strncmp(err->text, begin, strlen(begin)) != 0)
+        fail_msg("%d, and not of %s: %s", rc, begin, err->text);
+}
+
+static void errors_begin_with_the_path(void **state)
+{
+    struct world *w = *state;
+    struct weir__file *lock = open_ok(w, "lock", WEIR__FS_LOCK), *f;
+    const struct weir__fs_ops *ops = w->fs->ops;
+    struct weir__fs_space space;
+    struct weir_error err = {0};
+    int rc;
+
+    f = open_ok(w, "f", WEIR__FS_CREATE);
+    assert_begins_with_path(w, "none", open_rc(w, "none", 0, &err), &err);
+    assert_begins_with_path(w, "none", open_rc(w, "none", WEIR__FS_DIR, &err), &err);
+    assert_begins_with_path(w, "f", open_rc(w, "f", WEIR__FS_CREATE, &err), &err);
+    assert_begins_with_path(w, "f", open_rc(w, "f", WEIR__FS_DIR, &err), &err);
+    if (w->sim || w->memory) /* the machine's locks are between processes */
+        assert_begins_with_path(w, "lock", open_rc(w, "lock", WEIR__FS_LOCK, &err), &err);
+    rc = ops->list(w->fs, path_in(w, "none"), NULL, NULL, &err);
+    assert_begins_with_path(w, "none", rc, &err);
+    rc = ops->remove(w->fs, path_in(w, "none"), &err);
+    assert_begins_with_path(w, "none", rc, &err);
+    rc = ops->make_dir(w->fs, path_in(w, "f"), &err);
+    assert_begins_with_path(w, "f", rc, &err);
+    rc = ops->sync_dir(w->fs, path_in(w, "none"), &err);
+    assert_begins_with_path(w, "none", rc, &err);
+    rc = ops->space(w->fs, path_in(w, "none"), &space, &err);
+    assert_begins_with_path(w, "none", rc, &err);
+    if (w->sim) simfs_capacity(w->sim, 1 << 20);
+    assert_begins_with_path(w, "f", f->ops->allocate(f, (uint64_t)1 << 50, &err), &err);
+    weir__file_close(f);
+    weir__file_close(lock);
+}
+
+/* Only here can they be made to fail. */
+static void simulated_faults_begin_with_the_path(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_ANY, .at = 1, .rc = WEIR_EIO, .persistent = true};
+    struct world *w = *state;
+    struct weir__file *f = open_ok(w, "f", WEIR__FS_CREATE), *dir;
+    struct weir__bytes part = weir__bytes_of("x", 1);
+    struct weir_error err = {0};
+    uint64_t size;
+    size_t got;
+    char to;
+
+    assert_int_equal(w->fs->ops->make_dir(w->fs, path_in(w, "d"), NULL), 0);
+    dir = open_ok(w, "d", WEIR__FS_DIR);
+    write_ok(f, "x", 1, 0);
+    simfs_capacity(w->sim, BLOCK);
+    assert_begins_with_path(w, "f", f->ops->write(f, &part, 1, BLOCK, &err), &err);
+    simfs_spoil(w->sim, path_in(w, "f"), 0, 1);
+    assert_begins_with_path(w, "f", f->ops->read(f, &to, 1, 0, &got, &err), &err);
+    simfs_fail(w->sim, &fault);
+    assert_begins_with_path(w, "f", f->ops->read(f, &to, 1, 0, &got, &err), &err);
+    assert_begins_with_path(w, "f", f->ops->write(f, &part, 1, 0, &err), &err);
+    assert_begins_with_path(w, "f", f->ops->sync(f, &err), &err);
+    assert_begins_with_path(w, "f", f->ops->size(f, &size, &err), &err);
+    assert_begins_with_path(w, "f", f->ops->release(f, 0, 0, &err), &err);
+    assert_begins_with_path(w, "d", dir->ops->sync(dir, &err), &err);
+    assert_begins_with_path(w, "f", open_rc(w, "f", 0, &err), &err);
+    weir__file_close(dir);
+    weir__file_close(f);
+}
+
 static int set_up_posix(void **state)
 {
     struct world *w = test_calloc(1, sizeof *w);
@@ -509,6 +582,9 @@ int main(void)
         ON_ALL(folder_lock_holds_until_closed),
         ON_ALL(full_disk_is_told),
         ON_ALL(space_is_told),
+        ON_ALL(errors_begin_with_the_path),
+        {"simulated_faults_begin_with_the_path", simulated_faults_begin_with_the_path, set_up_sim,
+         tear_down, NULL},
     };
 
     return cmocka_run_group_tests_name("fs", tests, NULL, NULL);

@@ -15,7 +15,7 @@ struct sim_file {
     struct simfs *fs;
     struct node *node;
     unsigned flags;
-    char dir[]; /* of a folder's handle: its path */
+    char path[];
 };
 
 static const struct weir__fs_ops fs_ops;
@@ -65,7 +65,7 @@ static bool fault_strikes(struct simfs *s, enum simfs_call kind)
 }
 
 /* Takes the lock. Not 0: the call fails; *out_struck when by a fault, which may leave traces. */
-static int begin_call(struct simfs *s, enum simfs_call kind, bool *out_struck,
+static int begin_call(struct simfs *s, enum simfs_call kind, const char *path, bool *out_struck,
                       struct weir_error *err)
 {
     *out_struck = false;
@@ -74,9 +74,9 @@ static int begin_call(struct simfs *s, enum simfs_call kind, bool *out_struck,
     s->calls[call_bit(kind)]++;
     s->calls_total++;
     if (s->stop_at > 0 && s->calls_total >= s->stop_at)
-        return weir__fail(err, WEIR_EIO, "the simulated machine has stopped");
+        return weir__fail(err, WEIR_EIO, "%s: the simulated machine has stopped", path);
     *out_struck = fault_strikes(s, kind);
-    return *out_struck ? weir__fail(err, s->fault.rc, "simulated fault") : 0;
+    return *out_struck ? weir__fail(err, s->fault.rc, "%s: simulated fault", path) : 0;
 }
 
 static int end_call(struct simfs *s, enum simfs_call kind, int rc)
@@ -129,11 +129,11 @@ static int read_file(struct weir__file *file, void *to, size_t len, uint64_t at,
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_READ, &struck, err);
+    int rc = begin_call(f->fs, SIMFS_READ, f->path, &struck, err);
 
     check_direct(f, to, len, at);
     if (rc == 0 && spoilt_in(f, at, len, 1) >= 0)
-        rc = weir__fail(err, WEIR_EIO, "simulated bad sector");
+        rc = weir__fail(err, WEIR_EIO, "%s: simulated bad sector", f->path);
     if (rc == 0 && f->flags & WEIR__FS_DIRECT)
         *out_len = read_direct(f->node, to, len, at);
     else if (rc == 0)
@@ -239,7 +239,7 @@ static int write_parts(struct sim_file *f, const struct weir__bytes *parts, int 
         write_bytes(f->fs, f->node, part, at);
         at += part.len;
     }
-    return rc;
+    return rc == 0 ? 0 : weir__wrap(err, rc, "%s", f->path);
 }
 
 /* How much of a failing write is there: up to the end of one of its sectors. */
@@ -267,7 +267,7 @@ static int write_file(struct weir__file *file, const struct weir__bytes *parts, 
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int spoilt, rc = begin_call(f->fs, SIMFS_WRITE, &struck, err);
+    int spoilt, rc = begin_call(f->fs, SIMFS_WRITE, f->path, &struck, err);
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
     assert(count >= 0 && count <= WEIR__FS_PARTS_MAX);
@@ -305,6 +305,12 @@ static bool is_child(const char *path, const char *dir)
     return simfs__parent_len(path) == len && strncmp(path, dir, len) == 0 && *path;
 }
 
+/* "." is the root, as "" is. */
+static const char *dir_of(const char *path)
+{
+    return strcmp(path, ".") == 0 ? "" : path;
+}
+
 static void settle_names(struct simfs *s, const char *dir)
 {
     for (size_t i = 0; i < s->entries_count; i++)
@@ -315,9 +321,10 @@ static void settle_names(struct simfs *s, const char *dir)
 static int sync_names(struct sim_file *f, struct weir_error *err)
 {
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_SYNC_DIR, &struck, err);
+    int rc = begin_call(f->fs, SIMFS_SYNC_DIR, f->path, &struck, err);
 
-    if (rc == 0 && (f->node == f->fs->root || f->node->names > 0)) settle_names(f->fs, f->dir);
+    if (rc == 0 && (f->node == f->fs->root || f->node->names > 0))
+        settle_names(f->fs, dir_of(f->path));
     return end_call(f->fs, SIMFS_SYNC_DIR, rc);
 }
 
@@ -328,7 +335,7 @@ static int sync_file(struct weir__file *file, struct weir_error *err)
     int rc;
 
     if (f->flags & WEIR__FS_DIR) return sync_names(f, err);
-    rc = begin_call(f->fs, SIMFS_SYNC, &struck, err);
+    rc = begin_call(f->fs, SIMFS_SYNC, f->path, &struck, err);
     if (rc == 0)
         simfs__node_settle(f->node);
     else if (struck)
@@ -340,11 +347,13 @@ static int allocate_file(struct weir__file *file, uint64_t size, struct weir_err
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_ALLOCATE, &struck, err);
+    int rc = begin_call(f->fs, SIMFS_ALLOCATE, f->path, &struck, err);
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
-    if (rc == 0) rc = simfs__set_size(f->fs, f->node, size, err);
+    if (rc != 0) return end_call(f->fs, SIMFS_ALLOCATE, rc);
+    rc = simfs__set_size(f->fs, f->node, size, err);
     if (rc == 0) rc = simfs__fill_holes(f->fs, f->node, 0, size, err);
+    if (rc != 0) weir__wrap(err, rc, "%s", f->path);
     return end_call(f->fs, SIMFS_ALLOCATE, rc);
 }
 
@@ -354,7 +363,7 @@ static int release_file(struct weir__file *file, uint64_t at, uint64_t len, stru
     struct sim_file *f = file_of(file);
     struct node *n = f->node;
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_RELEASE, &struck, err);
+    int rc = begin_call(f->fs, SIMFS_RELEASE, f->path, &struck, err);
 
     assert(!(f->flags & WEIR__FS_READ_ONLY));
     assert(at % WEIR__FS_BLOCK == 0 && len % WEIR__FS_BLOCK == 0 && at + len <= n->now.size);
@@ -372,7 +381,7 @@ static int used_file(struct weir__file *file, uint64_t *out, struct weir_error *
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_SIZE, &struck, err);
+    int rc = begin_call(f->fs, SIMFS_SIZE, f->path, &struck, err);
 
     if (rc == 0) *out = simfs__node_used(f->node);
     return end_call(f->fs, SIMFS_SIZE, rc);
@@ -382,7 +391,7 @@ static int size_file(struct weir__file *file, uint64_t *out, struct weir_error *
 {
     struct sim_file *f = file_of(file);
     bool struck;
-    int rc = begin_call(f->fs, SIMFS_SIZE, &struck, err);
+    int rc = begin_call(f->fs, SIMFS_SIZE, f->path, &struck, err);
 
     if (rc == 0) *out = f->node->now.size;
     return end_call(f->fs, SIMFS_SIZE, rc);
@@ -423,12 +432,6 @@ static const struct weir__file_ops file_ops = {
 };
 
 /* ---- names ---- */
-
-/* "." is the root, as "" is. */
-static const char *dir_of(const char *path)
-{
-    return strcmp(path, ".") == 0 ? "" : path;
-}
 
 bool simfs__is_dir(struct simfs *s, const char *path, size_t len)
 {
@@ -508,7 +511,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
     struct node *n = NULL;
     struct sim_file *f;
     bool struck;
-    int rc = begin_call(s, SIMFS_OPEN, &struck, err);
+    int rc = begin_call(s, SIMFS_OPEN, path, &struck, err);
 
     *out = NULL;
     if (rc == 0)
@@ -517,7 +520,7 @@ static int open_file(struct weir__fs *fs, const char *path, unsigned flags, stru
     if (rc == 0) {
         f = simfs__alloc(sizeof *f + strlen(path) + 1);
         *f = (struct sim_file){.base.ops = &file_ops, .fs = s, .node = n, .flags = flags};
-        memcpy(f->dir, dir_of(path), strlen(dir_of(path)) + 1);
+        memcpy(f->path, path, strlen(path) + 1);
         n->refs++;
         n->opens++;
         s->open_files++;
@@ -536,9 +539,9 @@ static int list_dir(struct weir__fs *fs, const char *path, weir__fs_name_fn fn, 
     char **names = NULL;
     size_t count = 0, cap = 0;
     bool struck;
-    int rc = begin_call(s, SIMFS_LIST, &struck, err);
+    int rc = begin_call(s, SIMFS_LIST, path, &struck, err);
 
-    if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
+    if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, path);
     for (size_t i = 0; i < s->entries_count && rc == 0; i++) {
         struct entry *e = &s->entries[(i + s->calls_total) % s->entries_count];
         const char *name = e->path + strlen(dir) + (*dir ? 1 : 0);
@@ -562,7 +565,7 @@ static int remove_path(struct weir__fs *fs, const char *path, struct weir_error 
     struct simfs *s = sim_of(fs);
     struct entry *e;
     bool struck;
-    int rc = begin_call(s, SIMFS_REMOVE, &struck, err);
+    int rc = begin_call(s, SIMFS_REMOVE, path, &struck, err);
 
     e = simfs__entry_find(s, path);
     if (rc == 0 && (!e || !e->now)) rc = fail_missing(err, path);
@@ -578,7 +581,7 @@ static int make_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     struct simfs *s = sim_of(fs);
     struct entry *e;
     bool struck;
-    int rc = begin_call(s, SIMFS_MAKE_DIR, &struck, err);
+    int rc = begin_call(s, SIMFS_MAKE_DIR, path, &struck, err);
 
     e = simfs__entry_find(s, path);
     if (rc == 0 && e && e->now) rc = weir__fail(err, WEIR_EEXIST, "%s: it exists already", path);
@@ -592,9 +595,9 @@ static int sync_dir(struct weir__fs *fs, const char *path, struct weir_error *er
     struct simfs *s = sim_of(fs);
     const char *dir = dir_of(path);
     bool struck;
-    int rc = begin_call(s, SIMFS_SYNC_DIR, &struck, err);
+    int rc = begin_call(s, SIMFS_SYNC_DIR, path, &struck, err);
 
-    if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, dir);
+    if (rc == 0 && !simfs__is_dir(s, dir, strlen(dir))) rc = fail_missing(err, path);
     if (rc == 0) settle_names(s, dir);
     return end_call(s, SIMFS_SYNC_DIR, rc);
 }
@@ -606,7 +609,7 @@ static int space(struct weir__fs *fs, const char *path, struct weir__fs_space *o
     const char *dir = dir_of(path);
     uint64_t used;
 
-    if (!simfs__is_dir(s, dir, strlen(dir))) return fail_missing(err, dir);
+    if (!simfs__is_dir(s, dir, strlen(dir))) return fail_missing(err, path);
     used = simfs__used(s);
     out->size_bytes = s->capacity ? s->capacity : UINT64_MAX;
     out->free_bytes = out->size_bytes > used ? out->size_bytes - used : 0;
