@@ -33,7 +33,7 @@ int weir__catalog_store_init(struct weir__catalog_store *s, struct weir__fs *fs,
     return 0;
 }
 
-static int read_bytes(struct weir__file *file, uint8_t **out, size_t *out_len,
+static int read_bytes(struct weir__file *file, const char *path, uint8_t **out, size_t *out_len,
                       struct weir_error *err)
 {
     uint64_t size;
@@ -42,10 +42,10 @@ static int read_bytes(struct weir__file *file, uint8_t **out, size_t *out_len,
     *out = NULL;
     if (rc != 0) return rc;
     if (size > COPY_BYTES_MAX)
-        return weir__fail(err, WEIR_ECORRUPT, "%llu bytes are too many for a catalogue",
+        return weir__fail(err, WEIR_ECORRUPT, "%s: %llu bytes are too many for a catalogue", path,
                           (unsigned long long)size);
     *out = malloc(size ? size : 1);
-    if (!*out) return weir__fail(err, WEIR_ENOMEM, "out of memory for the catalogue");
+    if (!*out) return weir__fail(err, WEIR_ENOMEM, "%s: out of memory for the catalogue", path);
     return file->ops->read(file, *out, size, 0, out_len, err);
 }
 
@@ -53,7 +53,7 @@ static int read_bytes(struct weir__file *file, uint8_t **out, size_t *out_len,
 struct copy {
     struct weir__catalog catalog;
     int rc;
-    struct weir_error why;
+    struct weir_error why; /* begins with its path */
     bool dated; /* its header is good, and has this generation: also when the rest is bad */
     uint64_t generation;
 };
@@ -69,16 +69,14 @@ static void read_copy(const struct weir__catalog_store *s, int which, struct cop
     weir__catalog_init(&c->catalog);
     path_of(s, which, path);
     c->rc = s->fs->ops->open(s->fs, path, WEIR__FS_READ_ONLY, &file, &c->why);
-    if (c->rc == WEIR_ENOTFOUND) return;
-    if (c->rc == 0) c->rc = read_bytes(file, &at, &len, &c->why);
+    if (c->rc == 0) c->rc = read_bytes(file, path, &at, &len, &c->why);
     if (c->rc == 0) {
         c->dated = weir__catalog_generation(weir__bytes_of(at, len), &c->generation);
         c->rc = weir__catalog_decode(&c->catalog, weir__bytes_of(at, len), &c->why);
+        if (c->rc != 0) weir__wrap(&c->why, c->rc, "%s", path);
     }
     free(at);
     weir__file_close(file);
-    if (c->rc != 0 && strncmp(c->why.text, path, strlen(path)) != 0) /* the disk's errors have it */
-        weir__wrap(&c->why, c->rc, "%s", path);
 }
 
 /* Nobody knows whether this copy is good, so nothing may be put in its place. */
@@ -88,29 +86,15 @@ static int fail_unread(const struct copy *c, struct weir_error *err)
     return weir__fail(err, c->rc, "the catalogue cannot be read: %s", c->why.text);
 }
 
-/* What is wrong with a copy, without its path. */
-static const char *reason_of(const struct weir__catalog_store *s, int copy, const struct copy *c)
-{
-    char path[PATH_BYTES];
-    size_t len;
-
-    path_of(s, copy, path);
-    len = strlen(path);
-    return strncmp(c->why.text, path, len) == 0 && strncmp(c->why.text + len, ": ", 2) == 0
-               ? c->why.text + len + 2
-               : c->why.text;
-}
-
-static int fail_both(const struct weir__catalog_store *s, const struct copy *c,
-                     struct weir_error *err)
+/* Each copy gets half of what an error's text can hold. */
+static int fail_both(const struct copy *c, struct weir_error *err)
 {
     bool missing = c[0].rc == WEIR_ENOTFOUND || c[1].rc == WEIR_ENOTFOUND;
 
     for (int i = 0; i < WEIR__CATALOG_COPIES; i++)
         if (c[i].rc != WEIR_ENOTFOUND && c[i].rc != WEIR_ECORRUPT) return fail_unread(&c[i], err);
     return weir__fail(err, missing ? WEIR_ENOTFOUND : WEIR_ECORRUPT,
-                      "no good catalogue in %s: catalog.0: %.180s; catalog.1: %.180s", s->dir,
-                      reason_of(s, 0, &c[0]), reason_of(s, 1, &c[1]));
+                      "no good catalogue: %.240s; %.240s", c[0].why.text, c[1].why.text);
 }
 
 /* Whether a bad copy may have held what the good one lacks. A folder's first catalogue, of
@@ -153,7 +137,7 @@ int weir__catalog_load(struct weir__catalog_store *s, struct weir__catalog *out,
         weir__catalog_fini(&c[1 - i].catalog);
         return fail_unread(&c[i], err);
     }
-    if (c[0].rc != 0 && c[1].rc != 0) return fail_both(s, c, err);
+    if (c[0].rc != 0 && c[1].rc != 0) return fail_both(c, err);
     better = c[0].rc != 0 || (c[1].rc == 0 && c[1].generation > c[0].generation) ? 1 : 0;
     s->worse = 1 - better;
     s->unequal = c[s->worse].rc != 0 || c[0].generation != c[1].generation;

@@ -391,9 +391,9 @@ static void two_bad_copies_are_named(void **state)
     simfs_flip(disk, DIR "/catalog.0", 320);
     simfs_flip(disk, DIR "/catalog.1", 328);
     assert_int_equal(load(disk, &c, &s, &lines), WEIR_ECORRUPT);
-    assert_string_equal(err.text, "no good catalogue in " DIR
-                                  ": catalog.0: the catalogue fails its checksum; "
-                                  "catalog.1: the catalogue fails its checksum");
+    assert_string_equal(err.text, "no good catalogue: " DIR
+                                  "/catalog.0: the catalogue fails its checksum; " DIR
+                                  "/catalog.1: the catalogue fails its checksum");
     simfs_free(disk);
 }
 
@@ -406,6 +406,26 @@ static void neither_copy_is_not_found(void **state)
 
     (void)state;
     assert_int_equal(load(disk, &c, &s, &lines), WEIR_ENOTFOUND);
+    assert_string_equal(err.text,
+                        "no good catalogue: " DIR "/catalog.0: no such file or folder; " DIR
+                        "/catalog.1: no such file or folder");
+    simfs_free(disk);
+}
+
+/* One that was never written, and one that is bad: there is none, and both are named. */
+static void one_bad_copy_and_no_other(void **state)
+{
+    struct simfs *disk = saved_disk();
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+    struct lines lines = {0};
+
+    (void)state;
+    simfs_fs(disk)->ops->remove(simfs_fs(disk), DIR "/catalog.1", NULL);
+    simfs_put(disk, DIR "/catalog.0", "x", 1);
+    assert_int_equal(load(disk, &c, &s, &lines), WEIR_ENOTFOUND);
+    assert_string_equal(err.text, "no good catalogue: " DIR "/catalog.0: not a catalogue; " DIR
+                                  "/catalog.1: no such file or folder");
     simfs_free(disk);
 }
 
@@ -483,7 +503,7 @@ static void newer_version_beside_a_good_copy(void **state)
     refresh_checksums(file);
     simfs_poke(disk, DIR "/catalog.1", file, (size_t)len, 0);
     assert_int_equal(load(disk, &c, &s, &lines), WEIR_EVERSION);
-    assert_non_null(strstr(err.text, "catalog.1: catalogue version 9"));
+    assert_string_equal(err.text, DIR "/catalog.1: catalogue version 9, this program knows 1 to 2");
     simfs_free(disk);
 }
 
@@ -643,6 +663,7 @@ int main(void)
         cmocka_unit_test(one_bad_copy_is_survived_and_healed),
         cmocka_unit_test(two_bad_copies_are_named),
         cmocka_unit_test(neither_copy_is_not_found),
+        cmocka_unit_test(one_bad_copy_and_no_other),
         cmocka_unit_test(one_unreadable_copy_and_no_other),
         cmocka_unit_test(a_catalogue_of_somebody_else),
         cmocka_unit_test(newer_version_beside_a_good_copy),

@@ -106,7 +106,7 @@ said '^backed up 2 hubs with 20 events'
 rm lapse/catalog.*
 for words in 'hub list --data' 'hub create third --data' 'inspect' 'serve --data'; do
     expect 1 "$WEIR" $words lapse
-    said 'no good catalogue in lapse' err
+    said 'no good catalogue: lapse/catalog.0: ' err
 done
 expect 1 "$WEIR" backup lapse lapse-backup
 said 'there are hubs, but' err
