@@ -1,4 +1,5 @@
-/* error.h - filling a struct weir_error on the way up. Neither call allocates; both take NULL. */
+/* error.h - filling a struct weir_error on the way up. Neither call allocates; both take NULL, and
+ * evaluate code twice. */
 #ifndef WEIR_BASE_ERROR_H
 #define WEIR_BASE_ERROR_H
 

@@ -26,10 +26,13 @@ static int fail_bind(int errnum, union address *a, struct weir_error *err)
 {
     unsigned port = ntohs(*port_of(a));
     char address[WEIR__TCP_ADDRESS_MAX], holder[128];
+    int rc;
 
     weir__address_format(&a->any, address);
-    if (errnum != EADDRINUSE)
-        return weir__wrap(err, weir__fail_errno(err, errnum, "bind"), "listening on %s", address);
+    if (errnum != EADDRINUSE) {
+        rc = weir__fail_errno(err, errnum, "bind");
+        return weir__wrap(err, rc, "listening on %s", address);
+    }
     if (weir__holder_of_port(port, holder, sizeof holder))
         return weir__fail(err, WEIR_EEXIST, "listening on %s: %s holds port %u", address, holder,
                           port);
