@@ -29,6 +29,7 @@ static struct weir__log_view view_of_body(void)
                                    .time_ms = 1234,
                                    .count = 3,
                                    .skip = 1,
+                                   .attrs = 1,
                                    .body_crc = weir__crc32c(0, BODY, BODY_BYTES),
                                    .body = weir__bytes_of(BODY, BODY_BYTES)};
 }
@@ -69,6 +70,8 @@ static void what_is_written_is_read(void **state)
         assert_int_equal(view.time_ms, 1234);
         assert_int_equal(view.count, 3);
         assert_int_equal(view.skip, 1);
+        assert_int_equal(view.attrs, 1);
+        assert_int_equal(view.body_crc, weir__crc32c(0, BODY, BODY_BYTES));
         assert_int_equal(view.body.len, BODY_BYTES);
         assert_memory_equal(view.body.at, BODY, BODY_BYTES);
         got = weir__stored_facts(weir__bytes_of(payload, payload_len));
@@ -83,7 +86,7 @@ static void what_is_written_is_read(void **state)
 static void the_layout_stays(void **state)
 {
     static const uint8_t expected[] = {
-        48,   0, 0, 0,               /* after the checksum: head, attributes */
+        48,   0, 1, 0,               /* after the checksum: head, attributes */
         0,    0, 0, 0, 18, 0, 0, 0,  /* the body's checksum is set below; its bytes */
         3,    0, 0, 0, 1,  0, 0, 0,  /* events, not asked for */
         41,   0, 0, 0, 0,  0, 0, 0,  /* sequence number */
@@ -132,6 +135,14 @@ static void set32(size_t at, uint32_t v, int expected)
     assert_int_equal(check(), expected);
 }
 
+static void set64(size_t at, uint64_t v, int expected)
+{
+    write_payload(NULL);
+    weir__store64(payload + at, v);
+    seal();
+    assert_int_equal(check(), expected);
+}
+
 /* With a checksum that is right. */
 static void contradictions_are_found(void **state)
 {
@@ -146,6 +157,12 @@ static void contradictions_are_found(void **state)
     set32(28, UINT32_MAX, WEIR_ECORRUPT); /* the high half of the sequence number */
     set32(36, UINT32_MAX, WEIR_ECORRUPT);
     set32(44, UINT32_MAX, WEIR_ECORRUPT);
+    set64(24, WEIR__LOG_SEQUENCE_MAX, WEIR_ECORRUPT);
+    set64(24, WEIR__LOG_SEQUENCE_MAX - 1, 0);
+    set64(32, (uint64_t)INT64_MAX + 1, WEIR_ECORRUPT);
+    set64(32, INT64_MAX, 0);
+    set64(40, (uint64_t)INT64_MAX + 1, WEIR_ECORRUPT);
+    set64(40, INT64_MAX, 0);
     write_payload(NULL);
     weir__store16(payload + 6, 2);
     seal();
