@@ -108,19 +108,33 @@ static BIO *open_pem(const char *file, struct weir__bytes memory)
     return memory.len <= INT_MAX ? BIO_new_mem_buf(memory.at, (int)memory.len) : NULL;
 }
 
-static int use_chain(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
+/* Takes each certificate to where it belongs; one that cannot be read is not the end of them. */
+static int use_certificates(SSL_CTX *ssl, BIO *pem, int most, int (*add)(SSL_CTX *, X509 *, int),
+                            const char *what, struct weir_error *err)
 {
     X509 *cert;
     int n = 0, ok = 1;
 
-    while (ok && n < CHAIN_MAX && (cert = PEM_read_bio_X509(pem, NULL, no_password, NULL))) {
-        ok =
-            n++ == 0 ? SSL_CTX_use_certificate(ssl, cert) : (int)SSL_CTX_add1_chain_cert(ssl, cert);
+    while (ok && (cert = PEM_read_bio_X509(pem, NULL, no_password, NULL))) {
+        ok = n < most && add(ssl, cert, n);
         X509_free(cert);
+        n++;
     }
-    if (!ok || n == 0) return weir__ssl_fail(err, WEIR_EINVAL, "reading the certificate");
+    if (n > most) return weir__fail(err, WEIR_EINVAL, "%s: more than %d of them", what, most);
+    if (!ok || n == 0 || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
+        return weir__ssl_fail(err, WEIR_EINVAL, what);
     ERR_clear_error(); /* the end of the file */
     return 0;
+}
+
+static int add_to_chain(SSL_CTX *ssl, X509 *cert, int n)
+{
+    return n == 0 ? SSL_CTX_use_certificate(ssl, cert) : (int)SSL_CTX_add1_chain_cert(ssl, cert);
+}
+
+static int use_chain(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
+{
+    return use_certificates(ssl, pem, CHAIN_MAX, add_to_chain, "reading the certificate", err);
 }
 
 static int use_key(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
@@ -132,20 +146,17 @@ static int use_key(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
     return ok ? 0 : weir__ssl_fail(err, WEIR_EINVAL, "reading the private key");
 }
 
+static int add_authority(SSL_CTX *ssl, X509 *cert, int n)
+{
+    (void)n;
+    return X509_STORE_add_cert(SSL_CTX_get_cert_store(ssl), cert) &&
+           SSL_CTX_add_client_CA(ssl, cert);
+}
+
 static int use_authorities(SSL_CTX *ssl, BIO *pem, struct weir_error *err)
 {
-    X509_STORE *store = SSL_CTX_get_cert_store(ssl);
-    X509 *cert;
-    int n = 0, ok = 1;
-
-    while (ok && n < AUTHORITIES_MAX && (cert = PEM_read_bio_X509(pem, NULL, no_password, NULL))) {
-        ok = X509_STORE_add_cert(store, cert) && SSL_CTX_add_client_CA(ssl, cert);
-        X509_free(cert);
-        n++;
-    }
-    if (!ok || n == 0) return weir__ssl_fail(err, WEIR_EINVAL, "reading the authorities");
-    ERR_clear_error();
-    return 0;
+    return use_certificates(ssl, pem, AUTHORITIES_MAX, add_authority, "reading the authorities",
+                            err);
 }
 
 static int use_pem(SSL_CTX *ssl, const char *file, struct weir__bytes memory,
