@@ -156,7 +156,6 @@ int weir__http_respond(struct weir__http *h, const struct weir__http_response *r
     h->upgrade = r->status == 101;
     h->chunked = r->length == WEIR__HTTP_CHUNKED && h->request.minor == 1;
     h->close = r->close || !can_go_on(h) || (r->length == WEIR__HTTP_CHUNKED && !h->chunked);
-    if (h->upgrade) h->close = false;
     h->response_left = r->length;
     snprintf(line, sizeof line, "HTTP/1.1 %u %s\r\n", r->status, weir__http_status_text(r->status));
     add_text(&h->out, line);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -73,6 +74,27 @@ static void a_whole_answer_has_a_limit(void **state)
     h = asked("GET / HTTP/1.1");
     assert_int_equal(weir__http_reply(h, 200, NULL, bytes(most), &err), 0);
     weir__http_free(h);
+}
+
+/* When nobody has said another. */
+static void the_usual_limit(void **state)
+{
+    const size_t most = 262144 - 2 * HEAD;
+    char *body = calloc(1, most + 1);
+    struct weir__http_event ev;
+    struct weir__http *h;
+    size_t room;
+
+    (void)state;
+    assert_int_equal(weir__http_new(&h, NULL, &err), 0);
+    memcpy(weir__http_input(h, &room), "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 27);
+    weir__http_received(h, 27);
+    while (weir__http_next(h, &ev)) continue;
+    expect_failure(weir__http_reply(h, 200, NULL, weir__bytes_of(body, most + 1), &err),
+                   WEIR_ETOOBIG, "HTTP: a body of 261633 bytes");
+    assert_int_equal(weir__http_reply(h, 200, NULL, weir__bytes_of(body, most), &err), 0);
+    weir__http_free(h);
+    free(body);
 }
 
 static void fields_have_a_limit(void **state)
@@ -241,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_answer_has_a_limit),
+        cmocka_unit_test(the_usual_limit),
         cmocka_unit_test(fields_have_a_limit),
         cmocka_unit_test(output_that_waits_counts),
         cmocka_unit_test(pieces_have_a_limit),

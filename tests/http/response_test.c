@@ -134,9 +134,12 @@ static void refuses_bad_responses(void **state)
         {"", "c"},
         {"A:", "c"},
         {"Content-Length", "1"},
+        {"CONTENT-LENGTH", "1"},
         {"transfer-encoding", "chunked"},
+        {"TRANSFER-ENCODING", "chunked"},
         {"A", "\x7f"},
         {"Connection", "close"},
+        {"CONNECTION", "close"},
     };
     struct weir__http *h = new_http((struct weir__http_limits){0});
     struct weir__http_response r = {.status = 200, .length = 3, .field_count = 1};
