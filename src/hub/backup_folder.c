@@ -130,6 +130,7 @@ int weir__backup_make_dir(struct weir__fs *fs, const char *dir, struct weir_erro
     if (rc != 0) return rc;
     while (len > 0 && dir[len - 1] == '/') len--;
     while (len > 0 && dir[len - 1] != '/') len--;
+    while (len > 1 && dir[len - 1] == '/') len--; /* a root is its slash */
     if (len >= sizeof parent) return weir__fail(err, WEIR_ETOOBIG, "the path is too long");
     snprintf(parent, sizeof parent, "%.*s", len ? (int)len : 1, len ? dir : ".");
     return fs->ops->sync_dir(fs, parent, err);

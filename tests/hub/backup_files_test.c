@@ -1,0 +1,248 @@
+/* backup_files_test.c - which files a backup takes, keeps and removes: by their names, to the letter. */
+#include "hub/backup_manifest.h"
+#include "hub/backup_world.h"
+
+#define HUB "/hub-0000000000000001"
+#define FROM WORLD_DIR HUB "/"
+#define COPY TO HUB "/"
+
+static struct model m;
+static struct weir__backup_result result;
+
+static int set_up(void **state)
+{
+    (void)state;
+    model_init(&m, 1, 0);
+    model_publish(&m, 0, 0, 5);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_fini(&m.world);
+    return 0;
+}
+
+static void put(const char *path, const char *text)
+{
+    simfs_put(m.world.disk, path, text, strlen(text));
+}
+
+static bool is_there(const char *path)
+{
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++)
+        if (strcmp(simfs_path(m.world.disk, i), path) == 0) return true;
+    return false;
+}
+
+static unsigned count(const char *begin, const char *part)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++) {
+        const char *path = simfs_path(m.world.disk, i);
+        n += strncmp(path, begin, strlen(begin)) == 0 && strstr(path, part) != NULL;
+    }
+    return n;
+}
+
+static void backup(void)
+{
+    if (model_backup(&m, m.world.disk, &result) != 0) fail_msg("%s", m.world.err.text);
+}
+
+/* Near misses are not copied, and are no harm. */
+static void tables_are_known_by_their_names(void **state)
+{
+    static const char *const ours[] = {"producers-00000007.tab", "producers-.tab",
+                                       "producers-3456789012345678901234567.tab"}; /* 39 bytes */
+    static const char *const others[] = {"producers-00000007.tab.new",
+                                         "Producers-00000007.tab",
+                                         "producer-00000007.tab",
+                                         ".tab",
+                                         "xproducers-1.tab",
+                                         "producers-34567890123456789012345678.tab"};
+    char path[128];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, FROM "%s", ours[i]);
+        put(path, "text");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        snprintf(path, sizeof path, FROM "%s", others[i]);
+        put(path, "text");
+    }
+    put(FROM "producers-00000008.tab", ""); /* nothing is in it yet */
+    backup();
+    assert_int_equal(count(COPY, ".tab"), 3);
+    assert_int_equal(count(COPY, ".aux"), 3);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, COPY "%s", ours[i]);
+        assert_true(is_there(path));
+    }
+}
+
+static void find_aux(char out[128])
+{
+    assert_int_equal(count(COPY, ".aux"), 1);
+    for (size_t i = 0; simfs_path(m.world.disk, i); i++)
+        if (strstr(simfs_path(m.world.disk, i), ".aux"))
+            snprintf(out, 128, "%s", simfs_path(m.world.disk, i));
+}
+
+/* What has not changed is not kept twice, nor under another name. */
+static void a_table_that_is_the_same_stays(void **state)
+{
+    char first[128], then[128];
+
+    (void)state;
+    put(FROM "producers-00000007.tab", "text");
+    backup();
+    find_aux(first);
+    backup();
+    find_aux(then);
+    assert_string_equal(then, first);
+    put(FROM "producers-00000007.tab", "tixt");
+    backup();
+    find_aux(then);
+    assert_string_not_equal(then, first);
+    put(FROM "producers-00000007.tab", "tixty");
+    backup();
+    find_aux(first);
+    assert_string_not_equal(then, first);
+}
+
+/* As soon as one of two was begun to be copied, both are replaced by a third. */
+static void replace_tables(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    bool *done = user;
+    struct weir__fs *fs = simfs_fs(disk);
+
+    (void)call;
+    if (entering || *done || count(COPY, ".aux") == 0) return;
+    *done = true;
+    simfs_hook(disk, NULL, NULL);
+    fs->ops->remove(fs, FROM "producers-00000001.tab", NULL);
+    fs->ops->remove(fs, FROM "producers-00000002.tab", NULL);
+    put(FROM "producers-00000003.tab", "three");
+}
+
+static void a_table_may_go_meanwhile(void **state)
+{
+    bool done = false;
+
+    (void)state;
+    put(FROM "producers-00000001.tab", "one");
+    put(FROM "producers-00000002.tab", "two");
+    simfs_hook(m.world.disk, replace_tables, &done);
+    backup();
+    simfs_hook(m.world.disk, NULL, NULL);
+    assert_true(done);
+    assert_int_equal(count(COPY, ".tab"), 1);
+    assert_true(is_there(COPY "producers-00000003.tab"));
+    assert_int_equal(count(COPY, ".aux"), 1);
+}
+
+/* Others may keep something in the folder of a backup, unless it is called as ours is. */
+static void only_our_own_is_swept(void **state)
+{
+    static const char *const kept[] = {TO "/hub-000000000000000/letter",
+                                       TO "/hub-00000000000000011/letter",
+                                       TO "/hub-000000000000000G/letter",
+                                       TO "/hub-000000000000000F/letter",
+                                       TO "/hubs-0000000000000001/letter",
+                                       TO "/hub-0000000000000000/letter",
+                                       TO "/letter",
+                                       TO "/00000001.seg"};
+    static const char *const swept[] = {TO "/hub-00000000000000ff/letter",
+                                        TO "/hub-00000000000000ff/00000001.seg",
+                                        COPY "00000099.seg",
+                                        COPY "00000001.seg.old",
+                                        COPY "1",
+                                        COPY "99999999.aux",
+                                        COPY "producers-00000009.tab",
+                                        COPY "controls",
+                                        COPY "letter"};
+
+    (void)state;
+    backup();
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) put(kept[i], "text");
+    for (size_t i = 0; i < sizeof swept / sizeof swept[0]; i++) put(swept[i], "text");
+    backup();
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        if (!is_there(kept[i])) fail_msg("%s is gone", kept[i]);
+    for (size_t i = 0; i < sizeof swept / sizeof swept[0]; i++)
+        if (is_there(swept[i])) fail_msg("%s is there", swept[i]);
+    assert_int_equal(count(COPY, ".seg"), 1);
+    assert_int_equal(
+        weir__backup_check(TO, &(struct weir__backup_options){.fs = simfs_fs(m.world.disk)},
+                           &result, &m.world.err),
+        0);
+}
+
+/* An id is 32 hexadecimal digits; what is something else counts as none. */
+static void ids_are_taken_whole_or_not(void **state)
+{
+    static const struct {
+        const char *id;
+        bool taken;
+    } rows[] = {{"0123456789abcdef0123456789abcdef", true},
+                {"0123456789abcdef0123456789abcde", false},
+                {"0123456789abcdef0123456789abcdeg", false},
+                {"0123456789ABCDEF0123456789abcdef", false},
+                {"", false}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+        char got[64] = "";
+
+        simfs_put(disk, WORLD_DIR "/id", rows[i].id, strlen(rows[i].id));
+        if (model_backup(&m, disk, &result) != 0) fail_msg("%s", m.world.err.text);
+        simfs_peek(disk, TO "/id", got, sizeof got - 1, 0);
+        assert_string_equal(got, rows[i].taken ? rows[i].id : "");
+        /* A folder that has lost its id, or got one late, is no other folder. */
+        simfs_put(disk, WORLD_DIR "/id", rows[!rows[i].taken ? 0 : 4].id,
+                  strlen(rows[!rows[i].taken ? 0 : 4].id));
+        assert_int_equal(model_backup(&m, disk, &result), 0);
+        simfs_free(disk);
+    }
+}
+
+/* The folder of a backup outlives a crash that follows at once. */
+static void a_new_folder_is_durable(void **state)
+{
+    static const char *const dirs[] = {"new", "around/new"};
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+
+    (void)state;
+    assert_int_equal(weir__backup_make_dir(fs, "around", &m.world.err), 0);
+    for (int i = 0; i < 2; i++) {
+        struct simfs *after;
+
+        assert_int_equal(weir__backup_make_dir(fs, dirs[i], &m.world.err), 0);
+        after = simfs_crash(m.world.disk, SIMFS_KEEP_NONE, 0);
+        assert_int_equal(simfs_fs(after)->ops->make_dir(simfs_fs(after), dirs[i], NULL),
+                         WEIR_EEXIST);
+        simfs_free(after);
+    }
+    put("locked/lock", ""); /* is as good as empty */
+    if (weir__backup_run(WORLD_DIR, "locked", &(struct weir__backup_options){.fs = fs}, &result,
+                         &m.world.err) != 0)
+        fail_msg("%s", m.world.err.text);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(tables_are_known_by_their_names), TEST(a_table_that_is_the_same_stays),
+        TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
+        TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
+    };
+
+    return cmocka_run_group_tests_name("backup_files", tests, NULL, NULL);
+}
