@@ -1,0 +1,298 @@
+/* flow_test.c - how much a connection moves in one turn of its loop, to the byte, and how much it
+ * drops after its own end. The socket under test has as much to give, and takes as much, as the test
+ * says: a kernel's buffers end too early. */
+#define _GNU_SOURCE
+#include <openssl/ssl.h>
+#include <poll.h>
+
+#include "echo.h"
+
+#include "certificate.h"
+
+#define SHARE WEIR__TCP_BYTES_PER_TURN
+#define LITTLE 100u
+#define ROOM 60000u /* so that a share is not made of whole ones */
+#define TURNS_MAX 16
+
+ssize_t __real_recv(int fd, void *to, size_t room, int flags);
+ssize_t __wrap_recv(int fd, void *to, size_t room, int flags);
+ssize_t __real_send(int fd, const void *at, size_t len, int flags);
+ssize_t __wrap_send(int fd, const void *at, size_t len, int flags);
+
+static struct {
+    size_t to_give; /* bytes that the socket has beside its own */
+    size_t to_say;  /* of our output */
+    bool patient;   /* the socket waits for its peer until a share has come */
+    bool ends;      /* with the first byte that comes */
+
+    struct weir__tcp *tcp;
+    uint64_t turn; /* of the loop, the last one in which something moved */
+    size_t moved[TURNS_MAX];
+    unsigned turns;
+    uint8_t room[ROOM];
+
+    struct weir__mutex lock; /* guards the rest */
+    struct weir__cond changed;
+    size_t given, received, sent;
+    bool closed;
+    struct weir_error why;
+} w;
+
+static atomic_int ours = -1; /* the socket under test */
+
+static bool is_ours(int fd)
+{
+    return fd == ours;
+}
+
+ssize_t __wrap_recv(int fd, void *to, size_t room, int flags)
+{
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    ssize_t n;
+
+    if (is_ours(fd) && w.to_give > w.given) {
+        size_t left = w.to_give - w.given;
+        n = (ssize_t)(room < left ? room : left);
+        memset(to, 'x', (size_t)n);
+        w.given += (size_t)n;
+        return n;
+    }
+    while ((n = __real_recv(fd, to, room, flags)) < 0 && errno == EAGAIN && is_ours(fd) &&
+           w.patient && w.received < SHARE)
+        poll(&ready, 1, PATIENCE_MS);
+    return n;
+}
+
+ssize_t __wrap_send(int fd, const void *at, size_t len, int flags)
+{
+    return is_ours(fd) && w.to_say ? (ssize_t)len : __real_send(fd, at, len, flags);
+}
+
+static void count(size_t bytes)
+{
+    if (w.turns == 0 || w.turn != w.tcp->loop->turn) w.turns++;
+    w.turn = w.tcp->loop->turn;
+    if (w.turns <= TURNS_MAX) w.moved[w.turns - 1] += bytes;
+}
+
+static uint8_t *give_room(void *owner, size_t *room)
+{
+    (void)owner;
+    *room = w.patient ? 1000 : ROOM;
+    return w.room;
+}
+
+static void on_received(void *owner, size_t bytes)
+{
+    (void)owner;
+    if (w.to_say)
+        weir__tcp_flush(w.tcp);
+    else
+        count(bytes);
+    if (w.ends) weir__tcp_end(w.tcp);
+    weir__mutex_lock(&w.lock);
+    w.received += bytes;
+    weir__cond_broadcast(&w.changed);
+    weir__mutex_unlock(&w.lock);
+}
+
+static void on_ended(void *owner)
+{
+    (void)owner;
+    weir__tcp_end(w.tcp);
+}
+
+static struct weir__bytes give_output(void *owner)
+{
+    static uint8_t bytes[4 * SHARE];
+
+    (void)owner;
+    return weir__bytes_of(bytes, w.to_say - w.sent);
+}
+
+static void on_sent(void *owner, size_t bytes)
+{
+    (void)owner;
+    count(bytes);
+    weir__mutex_lock(&w.lock);
+    w.sent += bytes;
+    weir__cond_broadcast(&w.changed);
+    weir__mutex_unlock(&w.lock);
+}
+
+static void on_closed(void *owner, const struct weir_error *why)
+{
+    (void)owner;
+    weir__mutex_lock(&w.lock);
+    ours = -1;
+    w.closed = true;
+    w.why = *why;
+    weir__cond_broadcast(&w.changed);
+    weir__mutex_unlock(&w.lock);
+}
+
+static const struct weir__tcp_calls calls = {echo_opened, give_room, on_received, on_ended,
+                                             give_output, on_sent,   on_closed};
+
+static bool accept_one(void *user, struct weir__tcp *tcp)
+{
+    (void)user;
+    w.tcp = tcp;
+    ours = tcp->fd;
+    weir__tcp_adopt(tcp, &calls, &w);
+    return true;
+}
+
+struct server {
+    struct weir__loops *loops;
+    struct weir__listener *listener;
+};
+
+/* A server with one connection, which has sent one byte when there is no TLS. */
+static int start(struct server *s, struct weir__tls_context *tls)
+{
+    struct weir__listener_options o = {.address = "127.0.0.1:0",
+                                       .accepted = accept_one,
+                                       .tls = tls};
+    int fd;
+
+    weir__mutex_init(&w.lock);
+    weir__cond_init(&w.changed);
+    assert_int_equal(weir__loops_start(&s->loops, &(struct weir__loops_options){.count = 1}, NULL),
+                     0);
+    assert_int_equal(weir__listener_open(&s->listener, s->loops, &o, NULL), 0);
+    assert_int_equal(weir__listener_begin(s->listener, NULL), 0);
+    fd = client_connect(weir__listener_port(s->listener));
+    if (!tls) client_send(fd, "x", 1);
+    return fd;
+}
+
+static void stop(struct server *s, int fd)
+{
+    close(fd);
+    weir__listener_close(s->listener);
+    weir__loops_stop(s->loops);
+    weir__listener_free(s->listener);
+    weir__loops_free(s->loops);
+    weir__cond_fini(&w.changed);
+    weir__mutex_fini(&w.lock);
+}
+
+static void wait_for(const size_t *what, size_t bytes)
+{
+    weir__mutex_lock(&w.lock);
+    while (*what < bytes)
+        assert_true(weir__cond_wait(&w.changed, &w.lock, weir__deadline_ns(PATIENCE_MS)));
+    weir__mutex_unlock(&w.lock);
+}
+
+static void clear(void)
+{
+    memset(&w, 0, sizeof w);
+}
+
+static void a_turn_reads_a_share(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    clear();
+    w.to_give = 3 * SHARE;
+    fd = start(&s, NULL);
+    wait_for(&w.received, 3 * SHARE + 1); /* the socket's own byte is the last */
+    stop(&s, fd);
+    for (int i = 0; i < 3; i++) assert_int_equal(w.moved[i], SHARE);
+    assert_int_equal(w.moved[3], 1);
+}
+
+static void a_turn_writes_a_share(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    clear();
+    w.to_say = 3 * SHARE + LITTLE;
+    fd = start(&s, NULL);
+    wait_for(&w.sent, w.to_say);
+    stop(&s, fd);
+    for (int i = 0; i < 3; i++) assert_int_equal(w.moved[i], SHARE);
+    assert_int_equal(w.moved[3], LITTLE);
+}
+
+/* Who goes on sending to one that has ended is not read for ever. */
+static void what_comes_after_the_end_has_a_limit(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    clear();
+    w.to_give = (size_t)64 << 20;
+    w.ends = true;
+    fd = start(&s, NULL);
+    weir__mutex_lock(&w.lock);
+    while (!w.closed)
+        assert_true(weir__cond_wait(&w.changed, &w.lock, weir__deadline_ns(PATIENCE_MS)));
+    weir__mutex_unlock(&w.lock);
+    stop(&s, fd);
+    assert_int_equal(w.why.code, 0);
+    assert_int_equal(w.received, ROOM);
+    assert_int_equal(w.given - w.received, WEIR__TCP_DISCARD_MAX);
+}
+
+static struct identity self;
+
+static SSL *greet(SSL_CTX *context, int fd)
+{
+    SSL *ssl = SSL_new(context);
+
+    SSL_set_fd(ssl, fd);
+    assert_int_equal(SSL_connect(ssl), 1);
+    return ssl;
+}
+
+/* A share that ends inside a record: the rest of it is in memory, and no socket tells of it. */
+static void what_tls_holds_is_read_in_the_next_turn(void **state)
+{
+    static uint8_t much[SHARE];
+    struct weir__tls_options o;
+    struct weir__tls_context *tls;
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    struct server s;
+    SSL *ssl;
+    int fd;
+
+    (void)state;
+    identity_make(&self, "self", "DNS:localhost", NULL, 1);
+    o = (struct weir__tls_options){.certificate = pem_bytes(self.certificate_pem),
+                                   .key = pem_bytes(self.key_pem)};
+    assert_int_equal(weir__tls_context_new(&tls, &o, NULL), 0);
+    clear();
+    w.patient = true;
+    fd = start(&s, tls);
+    ssl = greet(context, fd);
+    assert_int_equal(SSL_write(ssl, much, LITTLE), LITTLE);
+    assert_int_equal(SSL_write(ssl, much, SHARE), SHARE);
+    wait_for(&w.received, SHARE + LITTLE);
+    SSL_free(ssl);
+    stop(&s, fd);
+    SSL_CTX_free(context);
+    weir__tls_context_free(tls);
+    identity_free(&self);
+    assert_int_equal(w.moved[w.turns - 1], LITTLE);
+    assert_int_equal(w.moved[w.turns - 2], SHARE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_reads_a_share),
+        cmocka_unit_test(a_turn_writes_a_share),
+        cmocka_unit_test(what_comes_after_the_end_has_a_limit),
+        cmocka_unit_test(what_tls_holds_is_read_in_the_next_turn),
+    };
+
+    return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}
