@@ -62,6 +62,24 @@ static void they_stay_when_the_folder_is_closed(void **state)
     assert_string_equal(id, later);
 }
 
+/* Whoever was told of them finds them again after a crash that follows at once. */
+static void they_outlive_a_crash(void **state)
+{
+    char id[WEIR__NAMESPACE_ID_BYTES], got[64] = "";
+    struct weir__rule owner = own();
+    struct simfs *after;
+
+    (void)state;
+    assert_int_equal(weir__namespace_id(w.ns, id, &w.err), 0);
+    after = simfs_crash(w.disk, SIMFS_KEEP_NONE, 0);
+    assert_int_equal(simfs_peek(after, WORLD_DIR "/id", got, sizeof got - 1, 0), strlen(id));
+    assert_string_equal(got, id);
+    memset(got, 0, sizeof got);
+    assert_int_equal(simfs_peek(after, OWNER_FILE, got, sizeof got - 1, 0), 44);
+    assert_string_equal(got, owner.key[WEIR__KEY_PRIMARY]);
+    simfs_free(after);
+}
+
 /* Nobody was told what an unfinished file says. */
 static void an_unfinished_key_is_replaced(void **state)
 {
@@ -106,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(they_stay_when_the_folder_is_closed),
+        TEST(they_outlive_a_crash),
         TEST(an_unfinished_key_is_replaced),
         TEST(a_key_that_cannot_be_kept_lasts_until_the_close),
     };

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "hub/state.h"
 #include "hub/world.h"
 
 static struct world w;
@@ -122,6 +123,38 @@ static void whoever_watches_is_told_of_losses(void **state)
     assert_told(weir__namespace_hub_delete(w.ns, "eh2", &w.err), 0);
 }
 
+/* Two catalogues, of which the second differs in one thing. */
+static void each_loss_is_seen(void **state)
+{
+    struct weir__rule rules[2][2] = {{rule_of("a", WEIR__RIGHT_SEND), rule_of("b", 1)},
+                                     {rule_of("a", WEIR__RIGHT_SEND), rule_of("b", 1)}};
+    struct weir__catalog_hub hubs[2] = {
+        {.id = 7, .name = "eh1", .rules = rules[0], .rule_count = 2},
+        {.id = 7, .name = "eh1", .rules = rules[1], .rule_count = 2}};
+    struct weir__catalog before = {.hubs = &hubs[0], .hub_count = 1};
+    struct weir__catalog after = {.hubs = &hubs[1], .hub_count = 1};
+
+    (void)state;
+    assert_false(weir__rules_lost(&before, &after));
+    rules[1][1].rights = WEIR__RIGHT_LISTEN;
+    assert_true(weir__rules_lost(&before, &after));
+    rules[1][1] = rule_of("c", 1);
+    assert_true(weir__rules_lost(&before, &after));
+    rules[1][1] = rule_of("b", 1);
+    rules[1][1].key[WEIR__KEY_SECONDARY][0]++;
+    assert_true(weir__rules_lost(&before, &after));
+    rules[1][1] = rule_of("b", 1);
+    hubs[1].id = 8; /* another of the same name */
+    assert_true(weir__rules_lost(&before, &after));
+    hubs[1].id = 7;
+    hubs[1].rule_count = 1;
+    assert_true(weir__rules_lost(&before, &after));
+    hubs[0].rule_count = 0; /* it had none */
+    assert_false(weir__rules_lost(&before, &after));
+    hubs[0].rule_count = hubs[1].rule_count = 2;
+    assert_false(weir__rules_lost(&before, &after));
+}
+
 static void assert_fails(int rc, int want, const char *text)
 {
     assert_int_equal(rc, want);
@@ -178,9 +211,8 @@ static void more_rules_than_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(rights_are_those_of_now),
-        TEST(whoever_watches_is_told_of_losses),
-        TEST(refusals_say_why),
+        TEST(rights_are_those_of_now), TEST(whoever_watches_is_told_of_losses),
+        TEST(each_loss_is_seen),       TEST(refusals_say_why),
         TEST(more_rules_than_room),
     };
 
