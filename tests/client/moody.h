@@ -68,9 +68,11 @@ struct moody {
     void (*flowed)(struct moody *, struct weir__amqp_link *);
     /* Any link but those of $cbs, right behind the answer to its attach. */
     void (*taken)(struct moody *, struct weir__amqp_link *);
-    const int *statuses; /* what $cbs says to the first tokens; to the others, 202 */
+    void (*opened)(struct moody *); /* a connection, right behind the answer to its open */
+    const int *statuses;            /* what $cbs says to the first tokens; to the others, 202 */
     unsigned status_count;
     unsigned silent;    /* the first connections, on which it says nothing */
+    unsigned mute;      /* the connection on which nothing is said, or heard, from here on */
     atomic_uint tokens; /* that came */
 };
 
@@ -260,7 +262,10 @@ static inline void moody_on_event(struct moody *m, const struct weir__amqp_event
 {
     switch (ev->type) {
     case WEIR__AMQP_EVENT_SASL: weir__amqp_sasl_answer(m->engine, true); break;
-    case WEIR__AMQP_EVENT_OPEN: weir__amqp_trust(m->engine); break;
+    case WEIR__AMQP_EVENT_OPEN:
+        weir__amqp_trust(m->engine);
+        if (m->opened) m->opened(m);
+        break;
     case WEIR__AMQP_EVENT_ATTACH:
         if (ev->incoming) moody_on_attach(m, ev);
         break;
@@ -318,6 +323,7 @@ static inline bool moody_serve(struct moody *m)
     struct weir__amqp_event ev;
     struct weir__bytes out;
 
+    if (m->mute == m->connections) return true;
     while (weir__amqp_next(m->engine, &ev)) moody_on_event(m, &ev);
     weir__amqp_tick(m->engine, weir__mono_ns() / 1000000);
     while (weir__amqp_next(m->engine, &ev)) moody_on_event(m, &ev);
