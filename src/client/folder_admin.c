@@ -136,7 +136,7 @@ static int find_rule(struct weir__backend *b, const char *hub, const char *name,
     int rc =
         weir__namespace_rules(namespace_of(b), hub, rules, WEIR__ACCESS_RULES_MAX, &count, err);
 
-    for (uint32_t i = 0; rc == 0 && i < count && i < WEIR__ACCESS_RULES_MAX; i++) {
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
         if (!weir__name_equal(rules[i].name, name)) continue;
         *out = rules[i];
         return 0;
