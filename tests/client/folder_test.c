@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/allocs.h"
 #include "support/tempdir.h"
 
 static char dir[TEMPDIR_BYTES];
@@ -110,6 +111,44 @@ static void a_batch_is_as_large_as_was_asked_for(void **state)
     close_producer(p);
 }
 
+/* ---- lists ---- */
+
+/* The next allocation fails in what follows, or none does; err is empty before it. */
+static void begin_list(bool without_memory)
+{
+    err = (struct weir_error){0};
+    allocs_fail(without_memory);
+}
+
+static void assert_listed(int rc, const char *text)
+{
+    allocs_fail(0);
+    assert_int_equal(rc, *text ? WEIR_ENOMEM : 0);
+    assert_int_equal(err.code, rc);
+    assert_string_equal(err.text, text);
+}
+
+/* A list that there is no memory for says so, and one that was given says nothing. */
+static void lists_need_memory(void **state)
+{
+    char names[NAMES_BYTES] = "";
+
+    make_hub(*state, 1);
+    begin_list(true);
+    assert_listed(weir_hub_list(*state, join_hub_name, names, &err), "listing the hubs: no memory");
+    begin_list(true);
+    assert_listed(weir_group_list(*state, "h", join_name, names, &err),
+                  "listing the groups of 'h': no memory");
+    assert_string_equal(names, "");
+    begin_list(false);
+    assert_listed(weir_hub_list(*state, join_hub_name, names, &err), "");
+    begin_list(false);
+    assert_listed(weir_group_list(*state, "h", join_name, names, &err), "");
+    assert_string_equal(names, "h $Default ");
+    begin_list(false);
+    assert_listed(weir_orphan_list(*state, count_orphan, &(int){0}, &err), "");
+}
+
 /* ---- orphans ---- */
 
 /* Moves the folder of the only hub in `from` to `to`, where no hub has it. */
@@ -166,6 +205,9 @@ static void an_orphan_is_adopted(void **state)
     orphan_hub(dir, second);
     assert_ok(weir_open(&other, second, &o, &err));
     assert_int_equal(told, 1);
+    begin_list(true);
+    assert_listed(weir_orphan_list(other, keep_orphan, &orphan, &err),
+                  "listing orphans: no memory");
     assert_int_equal(weir_orphan_list(other, keep_orphan, &orphan, &err), 5);
     assert_int_equal(orphan.partitions, 3);
     assert_int_equal(weir_hub_adopt(other, orphan.id + 1, "again", &err), WEIR_ENOTFOUND);
@@ -198,6 +240,7 @@ int main(void)
         CONTRACT_TEST(a_folder_can_be_required_to_exist),
         CONTRACT_TEST(two_folders_are_two_worlds),
         CONTRACT_TEST(a_batch_is_as_large_as_was_asked_for),
+        CONTRACT_TEST(lists_need_memory),
         CONTRACT_TEST(an_orphan_is_adopted),
         cmocka_unit_test(versions_agree),
     };

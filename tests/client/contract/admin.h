@@ -122,6 +122,38 @@ static void a_list_ends_when_its_reader_says(void **state)
     assert_int_equal(seen, 2);
 }
 
+/* Stops at "b". */
+static int stop_names(const char *name, void *user)
+{
+    *(int *)user += 1;
+    return strcmp(name, "b") == 0 ? WEIR_EINVAL : 0;
+}
+
+static int stop_rules(const struct weir_rule *r, void *user)
+{
+    return stop_names(r->name, user);
+}
+
+/* The same of groups and rules. */
+static void lists_within_a_hub_end_so_too(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct weir *w = *state;
+    struct weir_hub_options o = {.size = sizeof o, .groups = names, .group_count = 3};
+    int groups = 0, rules = 0;
+
+    assert_ok(weir_hub_create(w, "h", &o, &err));
+    for (int i = 0; i < 3; i++) {
+        struct weir_rule rule = {.rights = WEIR_SEND};
+        snprintf(rule.name, sizeof rule.name, "%s", names[i]);
+        assert_ok(weir_rule_create(w, "h", &rule, &err));
+    }
+    assert_int_equal(weir_group_list(w, "h", stop_names, &groups, &err), WEIR_EINVAL);
+    assert_int_equal(groups, 3); /* with the default group */
+    assert_int_equal(weir_rule_list(w, "h", stop_rules, &rules, &err), WEIR_EINVAL);
+    assert_int_equal(rules, 2);
+}
+
 static int count_orphan(const struct weir_orphan *o, void *user)
 {
     (void)o;
@@ -219,6 +251,7 @@ static void rules_have_two_keys(void **state)
     assert_string_not_equal(after.key[WEIR_PRIMARY_KEY], rule.key[WEIR_PRIMARY_KEY]);
     assert_ok(weir_rule_rotate(w, "h", "door", WEIR_SECONDARY_KEY, NULL, &err));
     assert_int_equal(weir_rule_renew(w, "h", "window", &after, &err), WEIR_ENOTFOUND);
+    assert_string_equal(after.name, "door"); /* as it was */
     assert_int_equal(weir_rule_rotate(w, "h", "door", WEIR_PRIMARY_KEY, "a b", &err), WEIR_EINVAL);
     assert_ok(weir_rule_delete(w, "h", "door", &err));
     assert_int_equal(weir_rule_delete(w, "h", "door", &err), WEIR_ENOTFOUND);

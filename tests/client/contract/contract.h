@@ -40,7 +40,8 @@
 
 #define CONTRACT_ADMIN_TESTS                                                                       \
     CONTRACT_TEST(hubs_come_and_go), CONTRACT_TEST(hubs_are_changed),                              \
-        CONTRACT_TEST(a_list_ends_when_its_reader_says), CONTRACT_TEST(there_are_no_orphans),      \
+        CONTRACT_TEST(a_list_ends_when_its_reader_says),                                           \
+        CONTRACT_TEST(lists_within_a_hub_end_so_too), CONTRACT_TEST(there_are_no_orphans),         \
         CONTRACT_TEST(groups_come_and_go), CONTRACT_TEST(rules_have_a_limit),                      \
         CONTRACT_TEST(the_longest_names_do), CONTRACT_TEST(rules_have_two_keys),                   \
         CONTRACT_TEST(a_deleted_hub_says_so), CONTRACT_TEST(options_of_any_age_are_understood),    \

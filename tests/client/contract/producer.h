@@ -55,6 +55,7 @@ static void keys_choose_the_partition(void **state)
         assert_int_equal(at.partition, weir_partition_of_key(weir_text(key), 16));
     }
     assert_int_equal(weir_partition_of_key(weir_text("TheBestParitionEver"), 4), 2);
+    assert_int_equal(weir_partition_of_key(weir_text("TheBestParitionEver"), 0), 0);
     assert_int_equal(weir_producer_send(p, mixed, 2, PATIENCE_MS, NULL, &err), WEIR_EINVAL);
     pinned = open_pinned(w, 9);
     before = events_in(w, 9);
