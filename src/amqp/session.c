@@ -113,19 +113,18 @@ void weir__amqp_session_free(struct weir__amqp_session *s)
     free(s);
 }
 
-/* Channels whose session the peer has ended are remembered, a bit for each. Without memory for that
- * they are forgotten. */
-static void note_ended(struct weir__amqp *e, uint16_t channel, bool ended)
+/* Channels whose session the peer has ended are remembered, a bit for each, which counts while there
+ * is no other session. Without memory for that they are forgotten. */
+static void note_ended(struct weir__amqp *e, uint16_t channel)
 {
     size_t bytes = e->o.channel_max / 8u + 1;
 
-    if (!e->ended && ended) {
+    if (!e->ended) {
         e->ended = calloc(1, bytes);
-        if (e->ended) e->thing_bytes += bytes;
+        if (!e->ended) return;
+        e->thing_bytes += bytes;
     }
-    if (!e->ended || channel > e->o.channel_max) return;
-    e->ended[channel / 8] &= (uint8_t) ~(1u << channel % 8);
-    e->ended[channel / 8] |= (uint8_t)(ended << channel % 8);
+    e->ended[channel / 8] |= (uint8_t)(1u << channel % 8);
 }
 
 static bool was_ended(const struct weir__amqp *e, uint16_t channel)
@@ -280,7 +279,6 @@ bool weir__amqp_on_begin(struct weir__amqp *e, uint16_t channel, struct weir__am
     if (!weir__amqp_slot_put(&e->theirs, channel, s))
         return weir__amqp_fail(e, WEIR__AMQP_COND_INTERNAL, "no memory for a session");
     s->remote_channel = channel;
-    note_ended(e, channel, false);
     take_begin(s);
     if (!reply && write_begin(s, NULL) != 0) return weir__amqp_fall(e);
     s->told = false;
@@ -301,7 +299,7 @@ bool weir__amqp_on_end(struct weir__amqp *e, uint16_t channel, struct weir__amqp
     }
     e->local = s->sent_end;
     s->got_end = true;
-    note_ended(e, channel, true);
+    note_ended(e, channel);
     if (!s->sent_end) write_end(s, NULL);
     e->problem = weir__amqp_error_read(&e->fields.end.error);
     if (e->stage != WEIR__AMQP_STAGE_CLOSED) e->sweep = s;

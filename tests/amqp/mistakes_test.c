@@ -259,6 +259,62 @@ static void what_the_peer_ended_is_passed_over(void **state)
     peer_fini(&p);
 }
 
+#define LAST_CHANNEL 23
+#define DETACH "16: 43 41"
+
+/* A detach on channel `on`, when the peer has begun a session on channel 0, and one on `ended`, which
+ * it has ended. */
+static void detach_behind_end(uint16_t ended, uint16_t on)
+{
+    struct weir__amqp_options o = {.channel_max = LAST_CHANNEL};
+    struct manners manners = {0};
+    static struct peer p;
+
+    peer_open(&p, &o, &manners);
+    if (ended > 0) {
+        peer_say(&p, ended, SAY_BEGIN);
+        peer_hear(&p, WEIR__AMQP_BEGIN);
+    }
+    peer_say(&p, ended, SAY_END);
+    peer_hear(&p, WEIR__AMQP_END);
+    peer_say(&p, on, DETACH);
+    if (on == 0 && ended > 0)
+        peer_hear(&p, WEIR__AMQP_END); /* there is no such link */
+    else if (on != ended)
+        peer_hear(&p, WEIR__AMQP_CLOSE);
+    peer_hear_nothing(&p);
+    peer_fini(&p);
+}
+
+/* And no other channel is taken for it. */
+static void each_ended_channel_is_known(void **state)
+{
+    (void)state;
+    for (uint16_t ended = 0; ended <= LAST_CHANNEL; ended++)
+        for (uint16_t on = 0; on <= LAST_CHANNEL + 1; on++) detach_behind_end(ended, on);
+}
+
+/* Once for all of them, a bit for each. */
+static void ended_channels_have_a_cost(void **state)
+{
+    struct weir__amqp_options o = {.channel_max = 65534};
+    struct manners manners = {0};
+    static struct peer p;
+    size_t before, after;
+
+    (void)state;
+    peer_open(&p, &o, &manners);
+    before = weir__amqp_memory(p.side.e);
+    peer_say(&p, 1, SAY_BEGIN);
+    peer_say(&p, 1, SAY_END);
+    after = weir__amqp_memory(p.side.e);
+    assert_in_range(after - before, 65535 / 8, 65535 / 8 + 1024);
+    peer_say(&p, 1, SAY_BEGIN);
+    peer_say(&p, 1, SAY_END);
+    assert_int_equal(weir__amqp_memory(p.side.e), after);
+    peer_fini(&p);
+}
+
 static void frames_that_cannot_be_read_close(void **state)
 {
     static const struct {
@@ -294,6 +350,8 @@ int main(void)
         cmocka_unit_test(a_begin_answers_somebody),
         cmocka_unit_test(what_was_ended_is_deaf),
         cmocka_unit_test(what_the_peer_ended_is_passed_over),
+        cmocka_unit_test(each_ended_channel_is_known),
+        cmocka_unit_test(ended_channels_have_a_cost),
         cmocka_unit_test(frames_that_cannot_be_read_close),
     };
 
