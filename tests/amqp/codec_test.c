@@ -223,6 +223,37 @@ static void arrays(void **state)
     assert_string_equal(why_not("e0 08 02 c0 02 01 40 02 01 41"), "good");
 }
 
+/* What cannot be walked has no item, and says why; whoever counts what is left counts nothing. */
+static void some_values_have_no_items(void **state)
+{
+    static const struct {
+        const char *value, *why;
+        uint32_t left;
+    } rows[] = {
+        {"a1 02 'ab'", "a value that has no items", 0},
+        {"e0 02 02 ff", "an unknown constructor in an array", 0},
+        {"e0 03 03 60 00", "an array with more items than bytes", 0},
+        {"e0 01 02", "an array without a constructor", 2},
+        {"45", NULL, 0},
+        {"c1 01 00", NULL, 0},
+        {"e0 01 00", NULL, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__bytes b = sample_hex(rows[i].value);
+        struct weir__amqp_cursor c = weir__amqp_cursor_of(b);
+        struct weir__amqp_value v, item;
+        struct weir__amqp_items items;
+        assert_true(weir__amqp_read(&c, &v));
+        weir__amqp_items_init(&items, &v);
+        assert_int_equal(items.left, rows[i].left);
+        assert_false(weir__amqp_items_next(&items, &item));
+        assert_string_equal(items.in.why ? items.in.why : "", rows[i].why ? rows[i].why : "");
+        sample_free(b);
+    }
+}
+
 /* The items of an array may need no bytes, so their count proves nothing. */
 static void giant_counts(void **state)
 {
@@ -507,6 +538,7 @@ int main(void)
         cmocka_unit_test(golden_filter),
         cmocka_unit_test(golden_capabilities),
         cmocka_unit_test(arrays),
+        cmocka_unit_test(some_values_have_no_items),
         cmocka_unit_test(giant_counts),
         cmocka_unit_test(broken_sizes),
         cmocka_unit_test(items_stay_inside),
