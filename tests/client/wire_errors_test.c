@@ -200,16 +200,20 @@ static void the_met_are_waited_for(void **state)
     assert_ok(weir_close(w, &err));
 }
 
-/* At once: no patience is needed for what will not change. */
+/* At once, also for who waits: no patience is needed for what will not change. */
 static void strangers_are_not_trusted(void **state)
 {
     struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS};
     struct weir *w;
 
     (void)state;
-    assert_ok(weir_open(&w, place_string(NULL), &o, &err));
-    assert_refused(w, "h", WEIR_EDENIED, WEIR_CLASS_CALLER, "certificate");
-    assert_ok(weir_close(w, &err));
+    for (int wait = 0; wait < 2; wait++) {
+        o.wait = wait;
+        assert_ok(weir_open(&w, place_string(NULL), &o, &err));
+        assert_refused(w, "h", WEIR_EDENIED, WEIR_CLASS_CALLER, "certificate");
+        assert_null(strstr(err.text, "no answer"));
+        assert_ok(weir_close(w, &err));
+    }
     o.ca_file = "/nowhere/ca.pem";
     assert_int_not_equal(weir_open(&w, place_string(NULL), &o, &err), 0);
     assert_non_null(strstr(err.text, "/nowhere/ca.pem"));
