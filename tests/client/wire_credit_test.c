@@ -2,10 +2,13 @@
  * what it holds, by the size of those before, and no more than events_max. */
 #include "client/contract/place.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "amqp/message.h"
+#include "amqp/state.h"
 #include "client/moody.h"
+#include "hub/stored.h"
 
 #define HANG_S 60
 #define FLOWS_MAX 16
@@ -46,8 +49,10 @@ static void on_flow(struct moody *m, struct weir__amqp_link *l)
     size_t used = strlen(flows);
     uint8_t message[MESSAGE_BYTES];
 
-    (void)m;
-    snprintf(flows + used, sizeof flows - used, "%s%u", used ? " " : "", weir__amqp_link_credit(l));
+    snprintf(flows + used, sizeof flows - used, "%s%s%u", used ? " " : "", l->drain ? "drain " : "",
+             weir__amqp_link_credit(l));
+    used = strlen(flows);
+    if (m->offers) snprintf(flows + used, sizeof flows - used, "/%" PRIu64, l->limit);
     for (unsigned i = 0; number < FLOWS_MAX && i < sends[number]; i++, sequence++)
         if (weir__amqp_send(l, weir__bytes_of(message, compose(message)), 0, true, NULL) != 0)
             abort();
@@ -190,6 +195,19 @@ static void small_messages_count_little_by_little(void **state)
     check(196 + 2 * 3609 - 1, 0, (const unsigned[]){2}, 1, "1 1");
 }
 
+/* A server that knows of limits in bytes is told how many may come in all: those that came, and what
+ * fits beside the ones that wait. It is said again when more than a quarter was read. */
+static void bytes_follow_what_was_read(void **state)
+{
+    static const unsigned limits[] = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4};
+
+    (void)state;
+    moody.offers = WEIR__STORED_CAPABILITY;
+    size = 4096;
+    sends[0] = 10;
+    check(10 * size, 0, limits, 10, "4096/40960 4096/53208 4096/65496 4096/77784");
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
 int main(void)
@@ -200,6 +218,7 @@ int main(void)
         TEST(credit_follows_how_many_were_read),
         TEST(large_messages_count_at_once),
         TEST(small_messages_count_little_by_little),
+        TEST(bytes_follow_what_was_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
