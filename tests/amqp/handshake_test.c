@@ -1,4 +1,5 @@
 /* Headers, SASL, open, and what time does to a peer that does not come to the point. */
+#include "amqp/state.h"
 #include "peer.h"
 
 #define SASL(hex) peer_say_typed(&p, WEIR__AMQP_FRAME_SASL, 0, hex)
@@ -234,6 +235,7 @@ static void the_client_gives_what_it_has(void **state)
     pair.server.user = &(struct manners){0};
     settle_down(&pair);
     expect(&pair.client, WEIR__AMQP_EVENT_OPEN);
+    assert_int_equal(pair.client.e->early.cap, 0); /* what it said before the login was written */
     pair_fini(&pair);
 
     pair_init(&pair, &c, &none); /* which does not offer PLAIN */

@@ -234,6 +234,39 @@ static void a_new_folder_is_durable(void **state)
         fail_msg("%s", m.world.err.text);
 }
 
+static bool has_table(struct simfs *disk)
+{
+    const char *path;
+
+    for (size_t i = 0; (path = simfs_path(disk, i)); i++)
+        if (strncmp(path, "r/", 2) == 0 && strstr(path, "/producers-00000007.tab")) return true;
+    return false;
+}
+
+/* Whatever fails on the way: a restore that says that it is done has brought the tables, and they outlive a
+ * crash that follows at once. */
+static void a_restored_table_is_durable(void **state)
+{
+    bool failed = true;
+
+    (void)state;
+    put(FROM "producers-00000007.tab", "ours");
+    backup();
+    for (uint64_t at = 1; failed; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk), *after;
+        struct weir__backup_options o = {.fs = simfs_fs(disk)};
+
+        simfs_fail(disk, &(struct simfs_fault){.kinds = SIMFS_CHANGES, .at = at, .rc = WEIR_EIO});
+        if (weir__backup_restore(TO, "r", &o, &result, &m.world.err) == 0) {
+            after = simfs_crash(disk, SIMFS_KEEP_NONE, 0);
+            if (!has_table(after)) fail_msg("call %d: the table is lost", (int)at);
+            simfs_free(after);
+        }
+        failed = simfs_failed(disk);
+        simfs_free(disk);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -242,6 +275,7 @@ int main(void)
         TEST(tables_are_known_by_their_names), TEST(a_table_that_is_the_same_stays),
         TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
         TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
+        TEST(a_restored_table_is_durable),
     };
 
     return cmocka_run_group_tests_name("backup_files", tests, NULL, NULL);

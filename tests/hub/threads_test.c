@@ -255,14 +255,47 @@ static void hubs_come_and_go_beside_their_users(void **state)
     for (int i = 0; i < 2; i++) weir__thread_join(&users[i]);
 }
 
+static void *change_rules(void *arg)
+{
+    struct weir__rule rule = {.name = "RootManageSharedAccessKey",
+                              .rights = WEIR__RIGHT_LISTEN,
+                              .key = {"x", "y"}};
+
+    for (int i = 0; i < 20; i++)
+        if (weir__namespace_rule_add(ns, NULL, &rule, NULL) != 0 ||
+            weir__namespace_rule_remove(ns, NULL, rule.name, NULL) != 0)
+            abort();
+    atomic_store(&administration_is_over, true);
+    return arg;
+}
+
+/* A token is compared with the rules while they change. */
+static void rules_change_beside_their_tokens(void **state)
+{
+    static const char token[] = "SharedAccessSignature sr=sb%3A%2F%2Flocalhost%2Feh1&"
+                                "sig=bXwnzzxeV2PFlM%2BGaXaWproC2URqPYHFIhvxuIqXTAA%3D&"
+                                "se=1700000000&skn=RootManageSharedAccessKey";
+    struct weir__bytes resource = weir__bytes_of("sb://localhost/eh1", 18);
+    struct weir__thread admin = {0};
+    struct weir__access_grant grant;
+
+    (void)state;
+    atomic_store(&administration_is_over, false);
+    assert_int_equal(weir__thread_start(&admin, "admin", change_rules, NULL, NULL), 0);
+    while (!atomic_load(&administration_is_over))
+        assert_int_equal(weir__namespace_verify(ns, weir__bytes_of(token, sizeof token - 1),
+                                                resource, 1699999999, &grant, NULL),
+                         WEIR_EDENIED);
+    weir__thread_join(&admin);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(receivers_steal_from_each_other),
-        TEST(cancel_from_another_thread),
-        TEST(pushed_out_while_waiting),
-        TEST(hubs_come_and_go_beside_their_users),
+        TEST(receivers_steal_from_each_other),  TEST(cancel_from_another_thread),
+        TEST(pushed_out_while_waiting),         TEST(hubs_come_and_go_beside_their_users),
+        TEST(rules_change_beside_their_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include "support/simfs.h"
 
 #define WAIT weir__deadline_ns(30000)
-#define CAUSE "segment 00000001.seg: simulated fault"
+#define CAUSE "segment 00000001.seg: log/00000001.seg: simulated fault"
 
 struct world {
     struct simfs *disk;

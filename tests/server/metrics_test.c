@@ -334,11 +334,13 @@ static double resident_bytes(void)
 static void the_process_is_this_one(void **state)
 {
     double before = cpu_seconds(), cpu, resident;
+    unsigned descriptors = count_descriptors();
     struct rlimit files;
 
     getrlimit(RLIMIT_NOFILE, &files);
     look(*state);
-    expect_number("process_open_fds", count_descriptors());
+    assert_int_equal(count_descriptors(), descriptors);
+    expect_number("process_open_fds", descriptors);
     expect_number("process_max_fds", files.rlim_cur);
     cpu = strtod(value_of("process_cpu_seconds_total"), NULL);
     assert_true(cpu >= before - 1e-6 && cpu <= cpu_seconds() + 1e-6);
