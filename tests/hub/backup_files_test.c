@@ -234,6 +234,22 @@ static void a_new_folder_is_durable(void **state)
         fail_msg("%s", m.world.err.text);
 }
 
+/* A folder whose files cannot be listed is told, also when what is to be removed is elsewhere. */
+static void what_cannot_be_listed_is_told(void **state)
+{
+    struct weir__manifest none = {0};
+    uint64_t removed;
+
+    (void)state;
+    backup();
+    simfs_fail(m.world.disk, &(struct simfs_fault){.kinds = SIMFS_LIST, .at = 1, .rc = WEIR_EIO});
+    assert_int_equal(weir__backup_sweep(simfs_fs(m.world.disk), TO, &none, &removed, &m.world.err),
+                     WEIR_EIO);
+    simfs_fail(m.world.disk, NULL);
+    assert_string_equal(m.world.err.text,
+                        "removing old files from " TO ": " TO ": simulated fault");
+}
+
 static bool has_table(struct simfs *disk)
 {
     const char *path;
@@ -275,7 +291,7 @@ int main(void)
         TEST(tables_are_known_by_their_names), TEST(a_table_that_is_the_same_stays),
         TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
         TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
-        TEST(a_restored_table_is_durable),
+        TEST(a_restored_table_is_durable),     TEST(what_cannot_be_listed_is_told),
     };
 
     return cmocka_run_group_tests_name("backup_files", tests, NULL, NULL);

@@ -54,6 +54,10 @@ await all_seen 3000
 expect 0 "$WEIR" group describe homes --store "$store"
 [ "$(grep -c '^member' out)" = 5 ] || fail "not five members"
 silent "unowned"
+all_alive() {
+    "$WEIR" group describe homes --store "$store" --json >out && [ "$(grep -c '"alive":true' out)" = 5 ]
+}
+await all_alive
 
 # ---- kill -9: the others have its partitions soon, and go on behind its marks ----
 # stored EVENTS: the checkpoints have come so far.
