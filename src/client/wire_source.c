@@ -33,9 +33,7 @@ static int wait_for_items(struct weir__wire_source *s, int64_t deadline_ns, stru
             return weir__fail(err, WEIR_ETIMEDOUT, "no event came in time");
         }
         if (s->low && s->freed > 0) weir__wire_link_visit(&s->link);
-        s->waiting = true;
         in_time = weir__cond_wait(&s->link.changed, &s->link.lock, deadline_ns);
-        s->waiting = false;
     }
 }
 

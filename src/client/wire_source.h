@@ -61,7 +61,7 @@ struct weir__wire_source {
     bool low;     /* there was no more than half of what fits at most */
     bool has_last;
     uint64_t last; /* sequence number of the last that was read */
-    bool waiting, cancelled;
+    bool cancelled;
     bool opened; /* from here on its end is told to wake */
     bool asked;  /* wake is owed for the next delivery */
     void (*wake)(void *user, int over);

@@ -258,7 +258,6 @@ static int write_control(struct weir__fs *fs, const char *dir, const struct weir
     if (rc == 0) rc = fs->ops->open(fs, path, 0, &f, err);
     made = rc == WEIR_ENOTFOUND;
     if (made) rc = fs->ops->open(fs, path, WEIR__FS_CREATE, &f, err);
-    c.version = WEIR__SEGMENT_VERSION;
     c.generation = m->generation * CONTROL_COPIES;
     for (int i = 0; rc == 0 && i < CONTROL_COPIES; i++)
         rc = weir__control_write(f, &c, i + 1 == CONTROL_COPIES, err);
