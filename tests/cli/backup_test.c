@@ -114,8 +114,9 @@ static void folders_do_not_lie_in_each_other(void **state)
                  "weir: restore: to%s lies in the backup; try 'weir restore --help'\n", inside[i]);
         expect(&weir__command_restore, line, 2, "", complaint);
     }
-    expect(&weir__command_backup, "d d/none/in", 2, "",
-           "weir: backup d to d/none/in: d/none/in cannot be made: the folder around it is missing\n");
+    expect(
+        &weir__command_backup, "d d/none/in", 2, "",
+        "weir: backup d to d/none/in: d/none/in cannot be made: the folder around it is missing\n");
     assert_int_equal(chdir("to"), 0);
     expect(&weir__command_backup, ". in", 2, "",
            "weir: backup: in lies in ., the folder to be backed up; try 'weir backup --help'\n");

@@ -66,6 +66,7 @@ struct moody {
     const char *offers;
     void (*attached)(struct moody *, const struct weir__amqp_event *);
     void (*flowed)(struct moody *, struct weir__amqp_link *);
+    void (*echoed)(struct moody *, struct weir__amqp_session *); /* a flow that is of no link */
     /* Any link but those of $cbs, right behind the answer to its attach. */
     void (*taken)(struct moody *, struct weir__amqp_link *);
     void (*opened)(struct moody *); /* a connection, right behind the answer to its open */
@@ -271,6 +272,7 @@ static inline void moody_on_event(struct moody *m, const struct weir__amqp_event
         break;
     case WEIR__AMQP_EVENT_FLOW:
         if (ev->link && weir__amqp_link_user(ev->link) && m->flowed) m->flowed(m, ev->link);
+        if (!ev->link && m->echoed) m->echoed(m, ev->session);
         break;
     case WEIR__AMQP_EVENT_TRANSFER:
         if (weir__amqp_link_user(ev->link))

@@ -20,7 +20,8 @@ static struct moody moody;
 static size_t size;               /* of the messages */
 static unsigned sends[FLOWS_MAX]; /* how many go out when credit has come so often */
 static atomic_uint flow_count;
-static char flows[256]; /* the credit each time; the server's until it ends */
+static atomic_uint asked, echoed; /* whether the client has taken in what was sent, and it has */
+static char flows[256];           /* the credit each time; the server's until it ends */
 static uint64_t sequence;
 
 /* ---- the server ---- */
@@ -43,6 +44,30 @@ static size_t compose(uint8_t to[MESSAGE_BYTES])
     return len;
 }
 
+/* The client answers when it has taken in all that was sent before. */
+static void ask_for_echo(struct weir__amqp_session *s)
+{
+    struct weir__amqp_composite c;
+
+    weir__amqp_composite_init(&c, WEIR__AMQP_FLOW);
+    c.flow.next_incoming_id = weir__amqp_unsigned(WEIR__AMQP_UINT, s->next_incoming_id);
+    c.flow.incoming_window = weir__amqp_unsigned(WEIR__AMQP_UINT, s->incoming_window);
+    c.flow.next_outgoing_id = weir__amqp_unsigned(WEIR__AMQP_UINT, s->next_outgoing_id);
+    c.flow.outgoing_window = weir__amqp_unsigned(WEIR__AMQP_UINT, UINT32_MAX);
+    c.flow.echo = weir__amqp_unsigned(WEIR__AMQP_BOOL, 1);
+    atomic_fetch_add(&asked, 1);
+    weir__amqp_answer(s->e, s->channel, &c);
+}
+
+/* It is asked twice: the first answer is written before the client's loop has looked at what the messages
+ * change, the second after that. */
+static void on_echo(struct moody *m, struct weir__amqp_session *s)
+{
+    (void)m;
+    if (atomic_load(&echoed) % 2 == 0) ask_for_echo(s);
+    atomic_fetch_add(&echoed, 1);
+}
+
 static void on_flow(struct moody *m, struct weir__amqp_link *l)
 {
     unsigned number = atomic_load(&flow_count);
@@ -56,6 +81,7 @@ static void on_flow(struct moody *m, struct weir__amqp_link *l)
     for (unsigned i = 0; number < FLOWS_MAX && i < sends[number]; i++, sequence++)
         if (weir__amqp_send(l, weir__bytes_of(message, compose(message)), 0, true, NULL) != 0)
             abort();
+    if (number < FLOWS_MAX && sends[number]) ask_for_echo(l->s);
     atomic_store(&flow_count, number + 1);
 }
 
@@ -67,16 +93,21 @@ static int start(void **state)
     memset(sends, 0, sizeof sends);
     *flows = '\0';
     atomic_store(&flow_count, 0);
+    atomic_store(&asked, 0);
+    atomic_store(&echoed, 0);
     sequence = 0;
     moody.flowed = on_flow;
+    moody.echoed = on_echo;
     return 0;
 }
 
 /* ---- the client ---- */
 
+/* And until what was sent for them is there. */
 static void await_flows(unsigned count)
 {
     while (atomic_load(&flow_count) < count) sched_yield();
+    while (atomic_load(&echoed) < atomic_load(&asked)) sched_yield();
 }
 
 /* A receiver with these limits reads one message after another; credits[i] have come, in all, before
