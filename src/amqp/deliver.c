@@ -79,16 +79,27 @@ static inline size_t frames_for(size_t bytes, size_t each)
     return bytes <= each ? 1 : (bytes + each - 1) / each;
 }
 
-static inline uint32_t sendable(const struct weir__amqp_link *l)
+static inline bool waits(const struct weir__amqp_link *l)
 {
     const struct weir__amqp_session *s = l->s;
-    const struct weir__amqp *e = s->e;
 
-    if (l->role != WEIR__AMQP_SENDER || l->partial || !l->sent_attach ||
-        e->stage != WEIR__AMQP_STAGE_LIVE || !s->remote_window || !weir__amqp_ring_room(&s->out))
+    return !l->credit || l->partial || !s->remote_window || !weir__amqp_ring_room(&s->out) ||
+           l->carried >= l->limit;
+}
+
+static inline uint32_t sendable(const struct weir__amqp_link *l)
+{
+    const struct weir__amqp *e = l->s->e;
+
+    if (l->role != WEIR__AMQP_SENDER || !l->sent_attach || e->stage != WEIR__AMQP_STAGE_LIVE ||
+        waits(l))
         return 0;
-    if (l->carried >= l->limit) return 0;
     return weir__amqp_pending(e) < e->waiting_max ? l->credit : 0;
+}
+
+bool weir__amqp_waits_for_peer(const struct weir__amqp_link *l)
+{
+    return waits(l);
 }
 
 uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)

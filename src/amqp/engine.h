@@ -322,6 +322,8 @@ void weir__amqp_drained(struct weir__amqp_link *);
 /* How many deliveries may be begun now: credit, 0 when the session or the output is full, or when
  * the receiver's limit is reached. */
 uint32_t weir__amqp_sendable(const struct weir__amqp_link *);
+/* Whether nothing can be delivered until the peer gives credit, opens its window, or raises its limit. */
+bool weir__amqp_waits_for_peer(const struct weir__amqp_link *);
 
 /* A message goes out in two steps. The first gives room for a payload of at most `bytes` in the
  * output itself, NULL when it may not be sent now; the second sends what was put there. Nothing

@@ -29,9 +29,10 @@ struct weir__receiver {
     bool has_ahead;
     uint64_t sequence; /* of the next event to give */
     uint64_t credit;
-    uint64_t missed;                    /* expired and not told yet */
-    struct weir_error broken;           /* code is 0, or WEIR_ECORRUPT until skip */
-    uint64_t broken_first, broken_last; /* first > last: nothing */
+    uint64_t missed;                          /* expired and not told yet */
+    uint64_t returned_events, returned_bytes; /* that came back, and were not given again yet */
+    struct weir_error broken;                 /* code is 0, or WEIR_ECORRUPT until skip */
+    uint64_t broken_first, broken_last;       /* first > last: nothing */
 
     /* News. */
     struct weir__log_watch watch;
@@ -271,14 +272,18 @@ static int load_views(struct weir__receiver *r, struct weir_error *err)
     return rc;
 }
 
-/* A batch that passed its checksum but cannot be walked: the rest of it is lost. */
-static void note_broken(struct weir__receiver *r, int rc)
+/* A batch that passed its checksum but cannot be walked: the rest of it is lost. False: there is no rest,
+ * only something behind the events that it has. */
+static bool note_broken(struct weir__receiver *r, int rc)
 {
     const struct weir__log_view *view = &r->view[r->view_at];
+    uint64_t last = view->sequence + view->count - 1;
 
-    r->broken.code = rc;
+    r->broken.code = r->walk.next.sequence > last ? 0 : rc;
+    if (r->broken.code == 0) return false;
     r->broken_first = r->walk.next.sequence;
-    r->broken_last = view->sequence + view->count - 1;
+    r->broken_last = last;
+    return true;
 }
 
 /* The next event; false when the views are used up, or broken here. It is written where it goes:
@@ -294,15 +299,24 @@ static bool walk_on(struct weir__receiver *r, struct weir__event *out)
         int rc = 0;
         if (!r->walking) rc = weir__batch_walk_start(&r->walk, &r->view[r->view_at], &r->broken);
         if (rc == 0) rc = weir__batch_walk_next(&r->walk, out, &r->broken);
-        if (rc < 0) {
-            note_broken(r, rc);
-            return false;
-        }
+        if (rc < 0 && note_broken(r, rc)) return false;
         r->walking = rc == 1;
         if (r->walking) return true;
         r->view_at++;
     }
     return false;
+}
+
+/* As delivered. What came back was counted before, and a counter never falls. */
+static void count(struct weir__receiver *r, uint64_t events, uint64_t bytes)
+{
+    uint64_t again = events < r->returned_events ? events : r->returned_events;
+    uint64_t again_bytes = bytes < r->returned_bytes ? bytes : r->returned_bytes;
+
+    r->returned_events -= again;
+    r->returned_bytes -= again_bytes;
+    atomic_fetch_add_explicit(&r->hub->delivered_events, events - again, memory_order_relaxed);
+    atomic_fetch_add_explicit(&r->hub->delivered_bytes, bytes - again_bytes, memory_order_relaxed);
 }
 
 /* Hands out what the views hold, as far as room, bytes and credit go. */
@@ -326,8 +340,7 @@ static void fill(struct weir__receiver *r, struct weir__receiver_take *take)
     if (r->credit != WEIR__CREDIT_UNLIMITED) r->credit -= take->count;
     take->missed = r->missed;
     r->missed = 0;
-    atomic_fetch_add_explicit(&r->hub->delivered_events, take->count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&r->hub->delivered_bytes, bytes, memory_order_relaxed);
+    count(r, take->count, bytes);
 }
 
 /* Before looking, so that what comes from now on is told again. The order matters: what is told
@@ -374,19 +387,20 @@ int weir__receiver_next_batch(struct weir__receiver *r, const struct weir__log_v
     if (rc != 0 || r->view_count == 0) return rc;
     view = &r->view[r->view_at++];
     r->sequence = view->sequence + view->count;
-    atomic_fetch_add_explicit(&r->hub->delivered_events, view->count - view->skip,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&r->hub->delivered_bytes, view->body.len, memory_order_relaxed);
+    count(r, view->count - view->skip, view->body.len);
     *out = view;
     return 0;
 }
 
-/* What was read is forgotten. */
+/* What was read is forgotten, also that it was broken: it is found again. */
 static void read_from(struct weir__receiver *r, uint64_t sequence)
 {
     r->walking = r->has_ahead = false;
     r->view_at = r->view_count = 0;
     r->sequence = sequence;
+    r->broken.code = 0;
+    r->broken_first = 1;
+    r->broken_last = 0;
     weir__log_reader_seek(r->reader, sequence);
 }
 
@@ -401,27 +415,20 @@ size_t weir__receiver_memory(const struct weir__receiver *r)
     return weir__log_reader_memory(r->reader);
 }
 
-static void uncount(struct weir__receiver *r, uint32_t events, size_t bytes)
-{
-    atomic_fetch_sub_explicit(&r->hub->delivered_events, events, memory_order_relaxed);
-    atomic_fetch_sub_explicit(&r->hub->delivered_bytes, bytes, memory_order_relaxed);
-}
-
 void weir__receiver_return(struct weir__receiver *r, const struct weir__event *events,
                            uint32_t count)
 {
-    size_t bytes = 0;
-
     if (count == 0) return;
-    for (uint32_t i = 0; i < count; i++) bytes += events[i].message.len;
-    uncount(r, count, bytes);
+    for (uint32_t i = 0; i < count; i++) r->returned_bytes += events[i].message.len;
+    r->returned_events += count;
     if (r->credit != WEIR__CREDIT_UNLIMITED) weir__receiver_credit_add(r, count);
     read_from(r, events[0].sequence);
 }
 
 void weir__receiver_return_batch(struct weir__receiver *r, const struct weir__log_view *view)
 {
-    uncount(r, view->count - view->skip, view->body.len);
+    r->returned_events += view->count - view->skip;
+    r->returned_bytes += view->body.len;
     read_from(r, view->sequence + view->skip);
 }
 
@@ -469,8 +476,6 @@ void weir__receiver_skip(struct weir__receiver *r, uint64_t *out_first, uint64_t
     *out_last = r->broken_last;
     if (r->broken_first > r->broken_last) return; /* nothing is broken here */
     assert(r->broken_last >= r->sequence);        /* or it would give events again */
-    r->broken.code = 0;
-    r->broken_first = r->broken_last + 1;
     read_from(r, r->broken_last + 1);
 }
 

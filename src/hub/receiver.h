@@ -77,7 +77,7 @@ void weir__receiver_rest(struct weir__receiver *);
 size_t weir__receiver_memory(const struct weir__receiver *);
 
 /* Takes back what it gave last and nobody used: the events from the first of these on, or the batch. It
- * is read and given again, and does not count as delivered. */
+ * is read and given again, and counts once as delivered. */
 void weir__receiver_return(struct weir__receiver *, const struct weir__event *, uint32_t count);
 void weir__receiver_return_batch(struct weir__receiver *, const struct weir__log_view *);
 

@@ -20,8 +20,9 @@
 
 #define TAKE_EVENTS 32u
 #define TAKE_BYTES ((size_t)128 << 10)
-#define TAKES_PER_PUMP 8     /* then others have their turn */
-#define BATCHES_PER_PUMP 256 /* likewise; mostly the output is full before */
+#define TAKES_PER_PUMP 8              /* then others have their turn */
+#define BATCHES_PER_PUMP 256          /* likewise; mostly the output is full before */
+#define KEEP_BYTES ((size_t)16 << 10) /* of memory, by a receiver that has sent all there is */
 #define METRICS_BYTES 320
 #define NO_ROOM 1   /* in the output: whatever is sent makes some */
 #define NO_EVENTS 2 /* for now: the log tells of the next ones */
@@ -57,18 +58,33 @@ static void note_memory(struct receiver *r)
     r->memory = now;
 }
 
-/* What was read and cannot be sent now stays where it is as long as there is plenty of memory. Else it
- * is read again when its turn comes. */
-static void keep_or_rest(struct receiver *r)
+static void give_back(struct receiver *r)
 {
-    note_memory(r);
-    if (r->memory == 0 || !weir__budget_is_tight(&r->duty.connection->server->budget)) return;
     if (r->batch) weir__receiver_return_batch(r->in, r->batch);
     r->batch = NULL;
     weir__receiver_return(r->in, r->events + r->at, r->take.count - r->at);
     r->at = r->take.count = 0;
     weir__receiver_rest(r->in);
+}
+
+/* What was read stays where it is as long as there is plenty of memory, or as the output has no room for
+ * it, which passes. What waits for the peer is read again when it wants more. */
+static void keep_or_rest(struct receiver *r)
+{
+    bool unsent = r->batch || r->at < r->take.count;
+
     note_memory(r);
+    if (r->memory == 0 || !weir__budget_is_tight(&r->duty.connection->server->budget) ||
+        (unsent && !weir__amqp_waits_for_peer(r->duty.link)))
+        return;
+    give_back(r);
+    note_memory(r);
+}
+
+/* At the end of what there is: what was sent needs no memory, but for a little that is used again soon. */
+static void rest_at_end(struct receiver *r)
+{
+    if (weir__receiver_memory(r->in) > KEEP_BYTES) weir__receiver_rest(r->in);
 }
 
 /* ---- sending ---- */
@@ -278,6 +294,7 @@ static int send_batches(struct receiver *r, struct weir_error *err)
         }
         if (!r->batch) rc = take_batch(r, err);
         if (rc == NO_EVENTS) {
+            rest_at_end(r);
             weir__amqp_drained(link);
             return 0;
         }
@@ -303,6 +320,7 @@ static int send_some(struct receiver *r, struct weir_error *err)
         if (rc != 0 || credit == 0) return rc;
         rc = take_events(r, credit, err);
         if (rc == NO_EVENTS) {
+            rest_at_end(r);
             if (weir__amqp_link_drain(r->duty.link)) weir__amqp_drained(r->duty.link);
             return 0;
         }

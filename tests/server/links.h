@@ -14,7 +14,7 @@
 #include "hub/world.h"
 #include "server/state.h"
 
-#define HEARD_MAX 400
+#define HEARD_MAX 700
 #define TEXT_MAX 512
 
 /* A message that came, as far as there is room for it. */
