@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <libpq-fe.h>
 
+#include "contract/sql.h"
 #include "support/postgres.h"
 #include "weir/store.h"
 
@@ -28,30 +29,6 @@ static struct weir_error err;
         int got_rc = (rc);                                                                         \
         if (got_rc != 0) fail_msg("%s: %s", weir_error_name(got_rc), err.text);                    \
     } while (0)
-
-/* Runs it and keeps the first value that it gives, or "". */
-static void ask_sql(const char *sql, char *to, size_t cap)
-{
-    PGconn *conn = PQconnectdb(server.url);
-    PGresult *result;
-    ExecStatusType status;
-
-    PQclear(PQexec(conn, "SET client_min_messages = warning; SET lock_timeout = '30s'"));
-    result = PQexec(conn, sql);
-    status = PQresultStatus(result);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        fail_msg("%s: %s", sql, PQerrorMessage(conn));
-    snprintf(to, cap, "%s", PQntuples(result) ? PQgetvalue(result, 0, 0) : "");
-    PQclear(result);
-    PQfinish(conn);
-}
-
-static void run_sql(const char *sql)
-{
-    char none[64];
-
-    ask_sql(sql, none, sizeof none);
-}
 
 /* ---- the calls ---- */
 
@@ -127,7 +104,7 @@ static int set_up(void **state)
     struct weir_store_options o = {.size = sizeof o, .call_ms = CALL_MS};
 
     (void)state;
-    run_sql("DROP SCHEMA IF EXISTS weir CASCADE");
+    run_sql(server.url, "DROP SCHEMA IF EXISTS weir CASCADE");
     memset(marks, 0, sizeof marks);
     assert_ok(weir_store_postgres(&store, server.url, &o, &err));
     assert_ok(call_beat(&scope));
@@ -160,7 +137,7 @@ static void fail_with(const char *state, const char *when)
              " LANGUAGE plpgsql;"
              "CREATE %s FOR EACH ROW EXECUTE FUNCTION weir.fail()",
              state, when);
-    run_sql(sql);
+    run_sql(server.url, sql);
 }
 
 static void fail_no_more(const char *table)
@@ -168,7 +145,7 @@ static void fail_no_more(const char *table)
     char sql[128];
 
     snprintf(sql, sizeof sql, "DROP TRIGGER fail ON weir.%s", table);
-    run_sql(sql);
+    run_sql(server.url, sql);
 }
 
 /* The server's process that our last call spoke with. */
@@ -176,7 +153,8 @@ static long backend(void)
 {
     char text[32];
 
-    ask_sql("SELECT pid FROM pg_stat_activity WHERE application_name = 'weir'"
+    ask_sql(server.url,
+            "SELECT pid FROM pg_stat_activity WHERE application_name = 'weir'"
             " ORDER BY backend_start DESC LIMIT 1",
             text, sizeof text);
     return strtol(text, NULL, 10);
@@ -229,17 +207,19 @@ static void marks_are_stored_together(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof when / sizeof when[0]; i++) {
-        run_sql("UPDATE weir.record SET mark_sequence = 1");
+        run_sql(server.url, "UPDATE weir.record SET mark_sequence = 1");
         fail_with("53100", when[i]);
         for (uint32_t p = 0; p < MARKS; p++) marks[p].sequence = 7;
         assert_int_equal(call_mark(&scope), WEIR_ENOSPACE);
         assert_string_equal(err.text, "writing checkpoints in PostgreSQL: no luck");
-        ask_sql("SELECT count(*) FROM weir.record WHERE mark_sequence = 7", stored, sizeof stored);
+        ask_sql(server.url, "SELECT count(*) FROM weir.record WHERE mark_sequence = 7", stored,
+                sizeof stored);
         assert_string_equal(stored, "0");
         fail_no_more("record");
         assert_ok(call_mark(&scope));
         for (uint32_t p = 0; p < MARKS; p++) assert_int_equal(marks[p].rc, 0);
-        ask_sql("SELECT count(*) FROM weir.record WHERE mark_sequence = 7", stored, sizeof stored);
+        ask_sql(server.url, "SELECT count(*) FROM weir.record WHERE mark_sequence = 7", stored,
+                sizeof stored);
         assert_string_equal(stored, "3");
     }
 }
@@ -255,8 +235,8 @@ static void a_scope_is_made_once(void **state)
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_int_equal(call_beat(&others[i]), WEIR_EIO);
     assert_ok(call_beat(&scope)); /* what failed is not taken for made */
-    run_sql("SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
-            " WHERE application_name = 'weir'");
+    run_sql(server.url, "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
+                        " WHERE application_name = 'weir'");
     assert_int_equal(call_beat(&scope), WEIR_EIO); /* it may have gone meanwhile */
     assert_string_equal(err.text, "beating in PostgreSQL: no luck");
     fail_no_more("scope");
@@ -273,7 +253,7 @@ static void a_removed_scope_is_made_again(void **state)
     for (size_t i = 0; i < 2; i++) {
         snprintf(text, sizeof text, "%s: the group's rows were removed; they are made again",
                  these[i]->what);
-        run_sql("DELETE FROM weir.scope");
+        run_sql(server.url, "DELETE FROM weir.scope");
         assert_int_equal(these[i]->call(&scope), WEIR_EBUSY);
         assert_string_equal(err.text, text);
         assert_ok(these[i]->call(&scope));
@@ -302,7 +282,7 @@ static void who_lives_under_the_name_is_told(void **state)
     int64_t silent_ms, expire_ms;
 
     (void)state;
-    run_sql("UPDATE weir.member SET beat_ms = beat_ms - 20000, expire_ms = 77777777");
+    run_sql(server.url, "UPDATE weir.member SET beat_ms = beat_ms - 20000, expire_ms = 77777777");
     assert_int_equal(beat(&scope, 2), WEIR_EEXIST);
     assert_int_equal(sscanf(err.text,
                             "beating in PostgreSQL: a copy named 'a' is in the group already, last"
@@ -318,7 +298,8 @@ static void who_lives_under_the_name_is_told(void **state)
 static void the_server_knows_the_deadline(void **state)
 {
     (void)state;
-    run_sql("CREATE FUNCTION weir.tell() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION '% %',"
+    run_sql(server.url,
+            "CREATE FUNCTION weir.tell() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION '% %',"
             " current_setting('statement_timeout'), current_setting('lock_timeout'); END $$"
             " LANGUAGE plpgsql;"
             "CREATE TRIGGER fail BEFORE UPDATE ON weir.member FOR EACH ROW"

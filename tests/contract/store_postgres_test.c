@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/thread.h"
+#include "contract/sql.h"
 #include "support/postgres.h"
 
 #define CALL_MS 300            /* of handles that are to time out */
@@ -34,30 +35,6 @@ static struct weir_store *store_open(int64_t call_ms)
     return open_url(server.url, call_ms ? call_ms : WAIT_MS_MAX);
 }
 
-/* The first value that it gives, or "". */
-static void ask_sql(const char *sql, char *to, size_t cap)
-{
-    PGconn *conn = PQconnectdb(server.url);
-    PGresult *result;
-    ExecStatusType status;
-
-    PQclear(PQexec(conn, "SET client_min_messages = warning; SET lock_timeout = '30s'"));
-    result = PQexec(conn, sql);
-    status = PQresultStatus(result);
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        fail_msg("%s: %s", sql, PQerrorMessage(conn));
-    snprintf(to, cap, "%s", PQntuples(result) ? PQgetvalue(result, 0, 0) : "");
-    PQclear(result);
-    PQfinish(conn);
-}
-
-static void run_sql(const char *sql)
-{
-    char none[64];
-
-    ask_sql(sql, none, sizeof none);
-}
-
 static void store_sql(const char *sql)
 {
     char filled[512];
@@ -65,7 +42,7 @@ static void store_sql(const char *sql)
 
     assert_non_null(at);
     snprintf(filled, sizeof filled, "%.*sweir.%s", (int)(at - sql), sql, at + 2);
-    run_sql(filled);
+    run_sql(server.url, filled);
 }
 
 /* ---- servers that do not answer ---- */
@@ -149,7 +126,7 @@ static void await_none(const char *backends)
 
     snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", backends);
     do {
-        ask_sql(sql, count, sizeof count);
+        ask_sql(server.url, sql, count, sizeof count);
     } while (strcmp(count, "0") != 0 && weir__mono_ns() < deadline);
     assert_string_equal(count, "0");
 }
@@ -159,7 +136,7 @@ static void a_killed_backend_is_replaced(void **state)
     struct world *w = *state;
 
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
-    run_sql("SELECT pg_terminate_backend(pid) FROM " OUR_BACKENDS);
+    run_sql(server.url, "SELECT pg_terminate_backend(pid) FROM " OUR_BACKENDS);
     await_none(OUR_BACKENDS);
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
 }
@@ -173,7 +150,7 @@ static void *kill_waiting(void *arg)
     char count[32];
 
     do {
-        ask_sql(sql, count, sizeof count);
+        ask_sql(server.url, sql, count, sizeof count);
     } while (strcmp(count, "0") == 0 && weir__mono_ns() < deadline);
     *(bool *)arg = strcmp(count, "1") == 0;
     return NULL;
@@ -271,27 +248,28 @@ static void refusals_have_names(void **state)
     assert_int_equal(rc_with(w, url), WEIR_EDENIED);
     assert_non_null(strstr(err.text, "nobody-here"));
 
-    run_sql("CREATE ROLE reader LOGIN"); /* who may see nothing of ours */
+    run_sql(server.url, "CREATE ROLE reader LOGIN"); /* who may see nothing of ours */
     url_in_server(url, "reader", "postgres");
     assert_int_equal(rc_with(w, url), WEIR_EDENIED);
-    run_sql("CREATE DATABASE bare");
+    run_sql(server.url, "CREATE DATABASE bare");
     url_in_server(url, "reader", "bare"); /* and make nothing */
     assert_int_equal(rc_with(w, url), WEIR_EDENIED);
 
-    run_sql("UPDATE weir.format SET version = 7");
+    run_sql(server.url, "UPDATE weir.format SET version = 7");
     assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format 7"));
-    run_sql("UPDATE weir.format SET version = 1"); /* before records had turns */
+    run_sql(server.url, "UPDATE weir.format SET version = 1"); /* before records had turns */
     assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format 1"));
     assert_non_null(strstr(err.text, "use another database"));
-    run_sql("INSERT INTO weir.format VALUES (2)"); /* two rows say nothing, as does none */
+    run_sql(server.url,
+            "INSERT INTO weir.format VALUES (2)"); /* two rows say nothing, as does none */
     assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format -1"));
-    run_sql("DELETE FROM weir.format");
+    run_sql(server.url, "DELETE FROM weir.format");
     assert_int_equal(rc_with(w, server.url), WEIR_EVERSION);
     assert_non_null(strstr(err.text, "format -1"));
-    run_sql("INSERT INTO weir.format VALUES (2)");
+    run_sql(server.url, "INSERT INTO weir.format VALUES (2)");
     assert_ok(rc_with(w, server.url));
 }
 
@@ -317,10 +295,11 @@ static void passwords_are_not_repeated(void **state)
     snprintf(url, sizeof url, "postgres://weir:sesame@/postgres?host=%s/none", server.dir);
     assert_int_equal(rc_with(w, url), WEIR_EUNREACHABLE);
     assert_null(strstr(err.text, "sesame"));
-    run_sql("CREATE ROLE secret LOGIN PASSWORD 'other'");
-    run_sql("COPY (SELECT 'local all secret scram-sha-256' UNION ALL SELECT 'local all all trust')"
+    run_sql(server.url, "CREATE ROLE secret LOGIN PASSWORD 'other'");
+    run_sql(server.url,
+            "COPY (SELECT 'local all secret scram-sha-256' UNION ALL SELECT 'local all all trust')"
             " TO PROGRAM 'cat > pg_hba.conf'");
-    run_sql("SELECT pg_reload_conf()");
+    run_sql(server.url, "SELECT pg_reload_conf()");
     snprintf(url, sizeof url, "postgres://secret:sesame@/postgres?host=%s", server.dir);
     for (int i = 0; i < WAIT_MS_MAX / 10 && rc_with(w, url) == 0; i++) continue; /* it reloads */
     assert_int_equal(rc_with(w, url), WEIR_EDENIED);
@@ -354,7 +333,7 @@ static void tables_are_made_once(void **state)
     struct world *w = *state;
 
     for (int round = 0; round < 10; round++) {
-        run_sql(DROP_ALL);
+        run_sql(server.url, DROP_ALL);
         run_children(8, beat_in_child, w);
         read_ok(w);
         assert_int_equal(w->view.member_count, 8);
@@ -367,7 +346,7 @@ static void dropped_tables_are_made_again(void **state)
     int rc;
 
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
-    run_sql(DROP_ALL);
+    run_sql(server.url, DROP_ALL);
     rc = beat(w, "a", 1, EXPIRE_MS);
     assert_true(rc == WEIR_ENOTFOUND || rc == WEIR_EUNREACHABLE);
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
@@ -380,7 +359,7 @@ static void tables_stay_small(void **state)
     struct weir_record r;
     char text[64];
 
-    run_sql(DROP_ALL);
+    run_sql(server.url, DROP_ALL);
     weir_store_close(w->store);
     w->store = store_open(0);
     r = claim_first(w, 0, "a");
@@ -388,7 +367,8 @@ static void tables_stay_small(void **state)
         assert_ok(beat(w, "a", 1, EXPIRE_MS));
         assert_int_equal(mark_one(w, "a", mark_of(&r, (uint64_t)i)), 0);
     }
-    ask_sql("SELECT pg_table_size('weir.member') + pg_table_size('weir.record')"
+    ask_sql(server.url,
+            "SELECT pg_table_size('weir.member') + pg_table_size('weir.record')"
             " + pg_indexes_size('weir.member') + pg_indexes_size('weir.record')",
             text, sizeof text);
     assert_in_range(strtol(text, NULL, 10), 1, 256 << 10);

@@ -91,6 +91,32 @@ static inline void says(const struct scene *s, size_t number, const char *const 
     assert_int_equal(s->damaged, damaged);
 }
 
+/* What is done to a log first, which bytes of which files are spoilt then, and what is found. */
+struct finding_case {
+    void (*first)(struct scene *);
+    struct {
+        const char *path;
+        uint64_t byte;
+    } flips[6];
+    uint64_t damaged;
+    const char *said[9];
+};
+
+static inline void check_findings(const struct finding_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct scene *s;
+
+        set_up((void **)&s);
+        cases[i].first(s);
+        for (int k = 0; k < 6 && cases[i].flips[k].path; k++)
+            simfs_flip(s->at.disk, cases[i].flips[k].path, cases[i].flips[k].byte * 8);
+        inspect(s);
+        says(s, i, cases[i].said, cases[i].damaged);
+        tear_down((void **)&s);
+    }
+}
+
 /* ---- what is said ---- */
 
 #define NONE " of -1: 1-0: "

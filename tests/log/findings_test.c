@@ -52,15 +52,7 @@ static void cut_a_write(struct scene *s)
 
 /* ---- what is said ---- */
 
-static const struct {
-    void (*first)(struct scene *);
-    struct {
-        const char *path;
-        uint64_t byte;
-    } flips[6];
-    uint64_t damaged;
-    const char *said[9];
-} cases[] = {
+static const struct finding_case cases[] = {
     {nothing, {{0}}, 0, {ALL_1, ALL_2, ALL_3}},
     {nothing,
      {{SEGMENT_2, BODY(1)}},
@@ -183,17 +175,7 @@ static const struct {
 static void findings_are_exact(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct scene *s;
-
-        set_up((void **)&s);
-        cases[i].first(s);
-        for (int k = 0; k < 6 && cases[i].flips[k].path; k++)
-            simfs_flip(s->at.disk, cases[i].flips[k].path, cases[i].flips[k].byte * 8);
-        inspect(s);
-        says(s, i, cases[i].said, cases[i].damaged);
-        tear_down((void **)&s);
-    }
+    check_findings(cases, sizeof cases / sizeof cases[0]);
 }
 
 int main(void)

@@ -156,15 +156,7 @@ static void very_many(struct scene *s)
     "segment 00000003.seg 0+65536" NONE                                                            \
     "segment 3: positions 1000000000139264 to 1000000000163584, " content
 
-static const struct {
-    void (*first)(struct scene *);
-    struct {
-        const char *path;
-        uint64_t byte;
-    } flips[4];
-    uint64_t damaged;
-    const char *said[9];
-} cases[] = {
+static const struct finding_case cases[] = {
     {go_on_without_control, {{0}}, 1, {NO_CONTROL, ALL_1, ALL_2, LONGER_3("4 batches, 7 events")}},
     /* The batch behind tells whose it was. */
     {go_on_without_control,
@@ -234,17 +226,7 @@ static const struct {
 static void findings_are_exact(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct scene *s;
-
-        set_up((void **)&s);
-        cases[i].first(s);
-        for (int k = 0; k < 4 && cases[i].flips[k].path; k++)
-            simfs_flip(s->at.disk, cases[i].flips[k].path, cases[i].flips[k].byte * 8);
-        inspect(s);
-        says(s, i, cases[i].said, cases[i].damaged);
-        tear_down((void **)&s);
-    }
+    check_findings(cases, sizeof cases / sizeof cases[0]);
 }
 
 /* ---- where a log goes on, when the file of its last segment is gone ---- */

@@ -143,6 +143,30 @@ static inline struct weir__amqp_value text_of(const char *text)
     return weir__amqp_bytes(WEIR__AMQP_STRING, text, strlen(text));
 }
 
+static inline struct weir__amqp_value symbol(const char *text)
+{
+    return weir__amqp_bytes(WEIR__AMQP_SYMBOL, text, strlen(text));
+}
+
+/* Two symbols. */
+static inline struct weir__amqp_value symbols(const char *first, const char *second,
+                                              uint8_t space[128])
+{
+    struct weir__bytes names[] = {weir__bytes_of(first, strlen(first)),
+                                  weir__bytes_of(second, strlen(second))};
+    struct weir__amqp_value out;
+    struct weir__amqp_cursor at;
+    struct weir__amqp_writer w;
+    struct weir__bytes bytes;
+
+    weir__amqp_writer_init(&w, space, 128);
+    weir__amqp_put_array(&w, WEIR__AMQP_SYMBOL, names, 2);
+    assert_int_equal(weir__amqp_writer_finish(&w, &bytes, NULL), 0);
+    at = weir__amqp_cursor_of(bytes);
+    assert_true(weir__amqp_read(&at, &out));
+    return out;
+}
+
 static inline void no_work(void *arg)
 {
     (void)arg; /* talk does it */

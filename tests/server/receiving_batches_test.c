@@ -25,8 +25,8 @@ static uint64_t publish(struct scene *s, const char *text, int count)
     return receipt.offset;
 }
 
-/* An event with a name among its annotations, of which one byte becomes another on the way; and with
- * these attributes besides. */
+/* An event with a name among its annotations, of which one byte becomes another on the way, and with
+ * these attributes added. */
 static void publish_changed(struct scene *s, int at, uint8_t byte, uint16_t attrs)
 {
     uint8_t event[] = {0, 0x53, 0x72, 0xc1, 5, 2, 0xa3, 1, 'n', 0x41, 0, 0x53, 0x75, 0xa0, 1, 'x'};
@@ -41,11 +41,6 @@ static void publish_changed(struct scene *s, int at, uint8_t byte, uint16_t attr
     batch.attrs |= attrs;
     assert_int_equal(weir__hub_publish_wait(hub, &batch, 1, NULL, INT64_MAX, &receipt, NULL), 0);
     weir__hub_release(hub);
-}
-
-static struct weir__amqp_value symbol(const char *text)
-{
-    return weir__amqp_bytes(WEIR__AMQP_SYMBOL, text, strlen(text));
 }
 
 static struct weir__amqp_link *receive(struct scene *s, const char *name,
@@ -116,24 +111,6 @@ static void many_batches_come_in_turns(void **state)
     assert_int_equal(view(&s->heard[299]).sequence, 299);
 }
 
-static struct weir__amqp_value both_of(uint8_t space[128])
-{
-    struct weir__bytes names[] = {weir__bytes_of(WEIR__STORED_CAPABILITY,
-                                                 strlen(WEIR__STORED_CAPABILITY)),
-                                  weir__bytes_of(WEIR__EH_METRICS, strlen(WEIR__EH_METRICS))};
-    struct weir__amqp_value out;
-    struct weir__amqp_cursor at;
-    struct weir__amqp_writer w;
-    struct weir__bytes bytes;
-
-    weir__amqp_writer_init(&w, space, 128);
-    weir__amqp_put_array(&w, WEIR__AMQP_SYMBOL, names, 2);
-    assert_int_equal(weir__amqp_writer_finish(&w, &bytes, NULL), 0);
-    at = weir__amqp_cursor_of(bytes);
-    assert_true(weir__amqp_read(&at, &out));
-    return out;
-}
-
 static void what_is_newest_goes_along_when_it_is_desired(void **state)
 {
     struct scene *s = *state;
@@ -144,7 +121,8 @@ static void what_is_newest_goes_along_when_it_is_desired(void **state)
     publish(s, "event", 2);
     offset = publish(s, "event", 3);
     simclock_pass(&s->world.time, 5000);
-    weir__amqp_flow(receive(s, "both", both_of(space)), 1, false);
+    weir__amqp_flow(receive(s, "both", symbols(WEIR__STORED_CAPABILITY, WEIR__EH_METRICS, space)),
+                    1, false);
     weir__amqp_flow(receive_batches(s), 1, false);
     talk(s);
     assert_int_equal(s->heard_count, 2);

@@ -47,11 +47,6 @@ static struct weir__amqp_value value_in(uint8_t *space, size_t room, struct weir
     return out;
 }
 
-static struct weir__amqp_value symbol(const char *text)
-{
-    return weir__amqp_bytes(WEIR__AMQP_SYMBOL, text, strlen(text));
-}
-
 static struct weir__amqp_link *receive(struct scene *s, const char *name, const char *address,
                                        struct weir__amqp_terms terms)
 {
@@ -259,31 +254,13 @@ static int64_t number_in(struct weir__amqp_value map, const char *name, enum wei
     return v.i;
 }
 
-/* Two symbols. */
-static struct weir__amqp_value array_of(const char *first, const char *second, uint8_t space[128])
-{
-    struct weir__bytes names[] = {weir__bytes_of(first, strlen(first)),
-                                  weir__bytes_of(second, strlen(second))};
-    struct weir__amqp_value out;
-    struct weir__amqp_cursor at;
-    struct weir__amqp_writer w;
-    struct weir__bytes bytes;
-
-    weir__amqp_writer_init(&w, space, 128);
-    weir__amqp_put_array(&w, WEIR__AMQP_SYMBOL, names, 2);
-    assert_int_equal(weir__amqp_writer_finish(&w, &bytes, NULL), 0);
-    at = weir__amqp_cursor_of(bytes);
-    assert_true(weir__amqp_read(&at, &out));
-    return out;
-}
-
 static void what_is_newest_goes_along_when_it_is_desired(void **state)
 {
     struct scene *s = *state;
     uint8_t space[2][128];
     const struct weir__amqp_value desired[] = {
-        symbol(WEIR__EH_METRICS), array_of("x", WEIR__EH_METRICS, space[0]), symbol("x"),
-        array_of("x", "com.microsoft:enable-receiver", space[1])};
+        symbol(WEIR__EH_METRICS), symbols("x", WEIR__EH_METRICS, space[0]), symbol("x"),
+        symbols("x", "com.microsoft:enable-receiver", space[1])};
     struct weir__amqp_value map, last;
     struct weir__amqp_message m;
     uint64_t offset;
