@@ -21,7 +21,7 @@
 #define TAKE_EVENTS 32u
 #define TAKE_BYTES ((size_t)128 << 10)
 #define TAKES_PER_PUMP 8              /* then others have their turn */
-#define BATCHES_PER_PUMP 256          /* likewise; mostly the output is full before */
+#define BATCHES_PER_PUMP 256          /* the same; mostly the output is full before */
 #define KEEP_BYTES ((size_t)16 << 10) /* of memory, by a receiver that has sent all there is */
 #define METRICS_BYTES 320
 #define NO_ROOM 1   /* in the output: whatever is sent makes some */

@@ -13,7 +13,7 @@
 #define HANG_S 60
 #define FLOWS_MAX 16
 #define MESSAGE_BYTES 8192
-#define LENGTH_BYTES 4u  /* that a receiver counts for a message besides its own */
+#define LENGTH_BYTES 4u  /* that a receiver adds to the size of a message */
 #define SECTION_BYTES 8u /* of a long body */
 
 static struct moody moody;
@@ -26,7 +26,7 @@ static uint64_t sequence;
 
 /* ---- the server ---- */
 
-/* A message of just this many bytes with what a receiver counts besides. */
+/* A message of just this many bytes with what a receiver adds. */
 static size_t compose(uint8_t to[MESSAGE_BYTES])
 {
     struct weir__amqp_stamp stamp = {.sequence = (int64_t)sequence, .offset = 4096};

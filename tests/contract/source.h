@@ -58,7 +58,7 @@ static void names_have_a_length(void **state)
     assert_memory_equal(err.text, "consumer group 'nnn", 19);
 }
 
-/* Who looks does not read: the owner goes on, and its name may be as long as it likes. */
+/* A look is no read: the owner goes on, and its name may be as long as it likes. */
 static void a_source_is_opened_beside_an_owner(void **state)
 {
     static const char *const owners[] = {

@@ -182,7 +182,7 @@ static void what_cannot_be_read_is_told(void **state)
     }
 }
 
-/* A record that cannot be understood is removed first when it is made anew. */
+/* A record that cannot be understood is removed before a new one is made. */
 static void what_cannot_be_removed_stays(void **state)
 {
     (void)state;

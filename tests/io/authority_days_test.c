@@ -1,4 +1,4 @@
-/* authority_days_test.c - when the local authority makes what it has anew, to the millisecond; whom
+/* authority_days_test.c - when the local authority renews what it has, to the millisecond; whom
  * it vouches for; and what of its folder it refuses. */
 #include "io/authority.h"
 
@@ -58,7 +58,7 @@ static void fingerprint(char out[96])
     weir__vault_close(&v);
 }
 
-static bool is_made_anew(const char *address, int64_t now_ms)
+static bool is_renewed(const char *address, int64_t now_ms)
 {
     char before[96], after[96];
 
@@ -75,8 +75,8 @@ static void days_are_counted_to_the_millisecond(void **state)
     (void)state;
     assert_int_equal(a.ca_until_ms, NOW_MS + 3650 * DAY_MS);
     assert_int_equal(a.certificate_until_ms, until_ms);
-    assert_false(is_made_anew(NULL, until_ms - 30 * DAY_MS - 1));
-    assert_true(is_made_anew(NULL, until_ms - 30 * DAY_MS));
+    assert_false(is_renewed(NULL, until_ms - 30 * DAY_MS - 1));
+    assert_true(is_renewed(NULL, until_ms - 30 * DAY_MS));
     assert_int_equal(a.certificate_until_ms, until_ms + 366 * DAY_MS);
 }
 
@@ -84,8 +84,8 @@ static void days_are_counted_to_the_millisecond(void **state)
 static void a_clock_may_be_a_day_behind(void **state)
 {
     (void)state;
-    assert_false(is_made_anew(NULL, NOW_MS - DAY_MS));
-    assert_true(is_made_anew(NULL, NOW_MS - DAY_MS - 1));
+    assert_false(is_renewed(NULL, NOW_MS - DAY_MS));
+    assert_true(is_renewed(NULL, NOW_MS - DAY_MS - 1));
 }
 
 static void an_authority_runs_out(void **state)
@@ -112,12 +112,12 @@ static void it_vouches_for_this_machine(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        assert_false(is_made_anew(others[i], NOW_MS));
-    assert_true(is_made_anew("127.0.0.9", NOW_MS));
-    assert_false(is_made_anew("127.0.0.9", NOW_MS));
-    assert_false(is_made_anew(NULL, NOW_MS));
-    assert_true(is_made_anew("127.255.255.255", NOW_MS));
-    assert_false(is_made_anew("127.0.0.9", NOW_MS));
+        assert_false(is_renewed(others[i], NOW_MS));
+    assert_true(is_renewed("127.0.0.9", NOW_MS));
+    assert_false(is_renewed("127.0.0.9", NOW_MS));
+    assert_false(is_renewed(NULL, NOW_MS));
+    assert_true(is_renewed("127.255.255.255", NOW_MS));
+    assert_false(is_renewed("127.0.0.9", NOW_MS));
 }
 
 static void remove_one(const char *name)

@@ -129,7 +129,7 @@ static void a_certificate_is_changed_on_the_way(void **state)
     part(&p);
 }
 
-/* Who shows none is let in and has no name; a name that is too long is cut. */
+/* A client without one is let in and has no name; a name that is too long is cut. */
 static void a_client_has_the_name_that_it_shows(void **state)
 {
     struct weir__tls_options server = shows(&other), named = shows(&other), client = trusts(&root);

@@ -221,7 +221,7 @@ static void a_turn_writes_a_share(void **state)
     assert_int_equal(w.moved[3], LITTLE);
 }
 
-/* Who goes on sending to one that has ended is not read for ever. */
+/* A peer that goes on sending to one that has ended is not read for ever. */
 static void what_comes_after_the_end_has_a_limit(void **state)
 {
     struct server s;

@@ -185,7 +185,7 @@ static void give_up_one(void)
 }
 
 /* What was written again meanwhile was somebody's, and lies there since then. */
-static void what_was_had_meanwhile_lies_anew(void **state)
+static void the_pause_begins_when_it_was_last_owned(void **state)
 {
     (void)state;
     give_up_one();
@@ -228,7 +228,7 @@ int main(void)
         TEST(what_rests_is_not_waited_for),
         TEST(a_death_has_its_millisecond),
         TEST(an_owner_that_is_not_known_has_its_millisecond),
-        TEST(what_was_had_meanwhile_lies_anew),
+        TEST(the_pause_begins_when_it_was_last_owned),
         TEST(what_was_written_in_the_future_lies_there_all_the_same),
     };
     return cmocka_run_group_tests_name("again", tests, NULL, NULL);

@@ -35,7 +35,7 @@ static void a_stream_is_tried_less_and_less_often(void **state)
         }
         s.open_rc = 0;
         wait_for_open();
-        s.receive_rc = s.open_rc = WEIR_EUNREACHABLE; /* and now it counts anew */
+        s.receive_rc = s.open_rc = WEIR_EUNREACHABLE; /* and now it counts from the start */
         s.opened.wake(s.opened.user, 0);
         stage_pass(0);
         s.receive_rc = 0;

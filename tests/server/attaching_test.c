@@ -109,7 +109,7 @@ static void a_key_is_enough(void **state)
     }
 }
 
-/* Who says that a token comes later, or nothing, comes in, and has no rights yet. */
+/* A client that will show its token later, or says nothing, comes in, and has no rights yet. */
 static void anybody_may_come_in(void **state)
 {
     static const enum weir__amqp_mechanism with[] = {WEIR__AMQP_MSSBCBS, WEIR__AMQP_ANONYMOUS};

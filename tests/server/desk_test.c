@@ -285,7 +285,7 @@ static void only_ask(struct scene *s)
     } while (carry(s->client, s->c.engine));
 }
 
-/* Who has credit and finds the output full is remembered, and comes when there is room again. */
+/* A link with credit that finds the output full is remembered, and comes when there is room again. */
 static void replies_wait_for_room(void **state)
 {
     static char id[50001];

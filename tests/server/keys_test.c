@@ -146,7 +146,7 @@ static void whom_to_connect_to(void **state)
     }
 }
 
-/* Who may not manage can always go, once. */
+/* A key without Manage can always be removed, once. */
 static void others_may_go(void **state)
 {
     static const struct row rows[] = {

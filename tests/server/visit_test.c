@@ -18,7 +18,7 @@ static void leave(int fd)
 
 /* ---- a busy log ---- */
 
-/* As often as there is time for, and with the next request anew. */
+/* As often as there is time for, and from the start with the next request. */
 static void a_busy_log_is_asked_again(void **state)
 {
     struct scene *s = *state;
