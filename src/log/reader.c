@@ -5,38 +5,16 @@
  * lie close together in one read and those further ahead asked for in advance. Every batch is
  * checked against its checksums and against the index before it is handed out; where its body goes
  * to somebody who checks it, that is left to them. */
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/crc.h"
-#include "log/state.h"
+#include "log/reader.h"
 
 #define UNREAD_MS 10000 /* a batch that the disk does not give for this long is damaged */
 #define READ_BYTES_DEFAULT (256u << 10)
 #define NEAR_BYTES (16u << 10) /* batches closer than this are read together */
 #define AHEAD_BYTES (4u << 20) /* asked for in advance, at most */
-
-struct weir__log_reader {
-    struct weir__log *log;
-    uint32_t partition;
-    uint64_t next;
-    size_t bytes_max;
-    bool unchecked; /* bodies are somebody else's to check */
-
-    uint64_t segment; /* number of the segment the chunk is of; 0: no chunk */
-    struct weir__index_chunk chunk;
-    uint32_t at;                     /* the chunk's entry that holds `next` */
-    struct weir__index_chunk *ahead; /* the chunk behind it, for asking in advance, once that was
-                                        needed; count 0: none */
-    bool ahead_known;
-    uint64_t prefetched; /* positions below it were asked for */
-
-    uint8_t *buffer;
-    size_t cap;
-    uint64_t damage_first, damage_last; /* first > last: none */
-    uint64_t unread;                    /* position of the batch that the disk did not give, or 0 */
-};
 
 /* Entries to be read in one go: chunk[at .. at+count), and where each will lie in the buffer. */
 struct plan {
@@ -108,194 +86,9 @@ void weir__log_reader_seek(struct weir__log_reader *r, uint64_t sequence)
     r->next = sequence;
 }
 
-static const struct weir__index_entry *entry_of(const struct weir__log_reader *r, uint32_t i)
-{
-    return &r->chunk.entries[i];
-}
-
-static const struct weir__index_entry *entry_of_ahead(const struct weir__log_reader *r)
-{
-    return &r->ahead->entries[0];
-}
-
-static bool holds(const struct weir__index_entry *e, uint64_t sequence)
-{
-    return sequence >= e->sequence && sequence - e->sequence < e->count;
-}
-
 static uint64_t end_of(const struct weir__index_entry *e)
 {
     return e->position + weir__batch_bytes(e->body_bytes);
-}
-
-/* ---- locating; lock held ---- */
-
-/* Sets the range, which begins where the cursor stands; the way behind it only leads forward. */
-static void set_damage(struct weir__log_reader *r, uint64_t last)
-{
-    assert(last >= r->next);
-    if (r->log->o.sabotage & WEIR__LOG_SKIP_BACK) return;
-    r->damage_first = r->next;
-    r->damage_last = last;
-}
-
-static int damaged(struct weir__log_reader *r, const struct weir__segment *seg, uint64_t last,
-                   uint64_t at, struct weir_error *err)
-{
-    const struct weir__log *log = r->log;
-    const char *name = seg->name;
-
-    /* The place, when a walk found it. */
-    for (uint32_t i = 0; at == 0 && i < log->damage_count; i++)
-        if (log->damages[i].from >= seg->h.base &&
-            log->damages[i].from < seg->h.base + seg->h.capacity) {
-            name = log->damages[i].name;
-            at = log->damages[i].at;
-        }
-    set_damage(r, last);
-    return weir__fail(err, WEIR_ECORRUPT,
-                      "%s/%s byte %" PRIu64 ": damaged: events %" PRIu64 " to %" PRIu64
-                      " of partition %u cannot be read",
-                      log->dir, name, at, r->next, last, r->partition);
-}
-
-static int lost(struct weir__log_reader *r, const struct weir__segment *seg, uint64_t last,
-                struct weir_error *err)
-{
-    set_damage(r, last);
-    return weir__fail(err, WEIR_ECORRUPT,
-                      "%s: segment %" PRIu64 " is lost: events %" PRIu64 " to %" PRIu64
-                      " of partition %u cannot be read",
-                      r->log->dir, seg->h.number, r->next, last, r->partition);
-}
-
-/* A hole in the sequence numbers from next to `last`, and the segment in which what is behind it
- * was looked for: names the segment in which they would lie. Where a lost segment began is not
- * known, so its events seem to lie in the one before. */
-static int missing(struct weir__log_reader *r, uint64_t last, uint64_t behind,
-                   struct weir_error *err)
-{
-    struct weir__log *log = r->log;
-    struct weir__segment *seg = NULL;
-    uint64_t number;
-
-    if (weir__log_segment_of(log, r->partition, r->next, &number, NULL) == 0) {
-        seg = weir__log_segment_numbered(log, number);
-        for (; number <= behind; number++) {
-            const struct weir__segment *at = weir__log_segment_numbered(log, number);
-            if (at && at->lost) return lost(r, at, last, err);
-        }
-    }
-    return damaged(r, seg ? seg : weir__log_active(log), last, 0, err);
-}
-
-/* Puts `at` on the entry that holds next: 1. 0: the chunk has nothing from next on. WEIR_ECORRUPT:
- * there is a hole before what it has, up to *out_last. */
-static int place_cursor(struct weir__log_reader *r, uint64_t *out_last)
-{
-    for (r->at = 0; r->at < r->chunk.count; r->at++) {
-        const struct weir__index_entry *e = entry_of(r, r->at);
-
-        if (holds(e, r->next)) return 1;
-        if (e->sequence <= r->next) continue;
-        *out_last = e->sequence - 1;
-        return WEIR_ECORRUPT;
-    }
-    return 0;
-}
-
-/* Looks for next in one segment, which is pinned: as place_cursor. */
-static int look_in(struct weir__log_reader *r, struct weir__segment *seg, uint64_t *out_last,
-                   struct weir_error *err)
-{
-    struct weir__log *log = r->log;
-    int rc = weir__log_index_find(log, seg, r->partition, WEIR__LOG_BY_SEQUENCE, r->next, &r->chunk,
-                                  err);
-
-    r->segment = seg->h.number;
-    if (rc == 0) rc = place_cursor(r, out_last);
-    while (rc == 0 && r->chunk.count > 0) { /* a hole ends a chunk early: look at the next */
-        rc = weir__log_index_chunk(log, seg, r->partition, r->chunk.number + 1, &r->chunk, err);
-        if (rc == 0) rc = place_cursor(r, out_last);
-    }
-    return rc;
-}
-
-/* Nothing in the segment can be read, not even where its batches lie: what is passed over with it
- * are the events up to the next segment's. */
-static int unreadable(struct weir__log_reader *r, struct weir__segment *seg, struct weir_error *err)
-{
-    struct weir__log *log = r->log;
-    struct weir__segment *behind = weir__log_segment_numbered(log, seg->h.number + 1);
-    uint64_t end = log->durable_heads[r->partition].next_sequence;
-
-    if (behind && weir__log_start_sequence(log, behind, r->partition, &end, NULL) != 0)
-        end = log->durable_heads[r->partition].next_sequence;
-    if (end <= r->next) return 0; /* none of it is in there */
-    set_damage(r, end - 1);
-    r->unread = seg->h.base;
-    return weir__wrap(err, WEIR_EIO, "events %" PRIu64 " to %" PRIu64 " of partition %u", r->next,
-                      end - 1, r->partition);
-}
-
-/* Looks for the batch that holds next from a segment on. The lock is let go of for disk reads. */
-static int walk_from(struct weir__log_reader *r, uint64_t number, struct weir_error *err)
-{
-    struct weir__log *log = r->log;
-    uint64_t last = 0;
-    int rc = 0;
-
-    for (; rc == 0; number++) {
-        struct weir__segment *seg = weir__log_segment_numbered(log, number);
-
-        if (!seg) { /* behind the newest: all that is left is gone */
-            last = log->durable_heads[r->partition].next_sequence - 1;
-            rc = WEIR_ECORRUPT;
-            break;
-        }
-        weir__log_pin(seg);
-        rc = look_in(r, seg, &last, err);
-        if (rc == WEIR_EIO) rc = unreadable(r, seg, err);
-        weir__log_unpin(log, seg);
-    }
-    if (rc != 1) r->segment = 0;
-    return rc == WEIR_ECORRUPT ? missing(r, last, number - 1, err) : rc;
-}
-
-/* 1: chunk and `at` are on next. 0: next has expired meanwhile, look again. */
-static int locate(struct weir__log_reader *r, struct weir_error *err)
-{
-    struct weir__log *log = r->log;
-    uint64_t number;
-    int rc;
-
-    if (r->segment && !weir__log_segment_numbered(log, r->segment)) r->segment = 0;
-    for (uint32_t i = r->at; r->segment && i < r->chunk.count; i++)
-        if (holds(entry_of(r, i), r->next)) {
-            r->at = i;
-            return 1;
-        }
-    number = r->segment;
-    if (number && r->ahead && r->ahead->count && holds(entry_of_ahead(r), r->next)) {
-        r->chunk = *r->ahead;
-        r->at = 0;
-        r->ahead->count = 0;
-        r->ahead_known = false;
-        return 1;
-    }
-    if (r->ahead) r->ahead->count = 0;
-    r->ahead_known = false;
-    if (number == 0 || r->chunk.count == 0 || r->next < entry_of(r, 0)->sequence) {
-        rc = weir__log_segment_of(log, r->partition, r->next, &number, err);
-        if (rc != 0) return rc;
-    }
-    rc = walk_from(r, number, err);
-    if (r->next < log->begin_heads[r->partition].next_sequence ||
-        (rc == 1 && !weir__log_segment_numbered(log, r->segment))) {
-        r->segment = 0;
-        return 0;
-    }
-    return rc;
 }
 
 /* ---- planning; lock held ---- */
@@ -304,10 +97,10 @@ static int locate(struct weir__log_reader *r, struct weir_error *err)
  * in the file that lie close together share a read, with what lies between them. */
 static void plan_entries(struct weir__log_reader *r, uint32_t max, bool from_tail, struct plan *p)
 {
-    uint64_t run_end = 0, sequence = entry_of(r, r->at)->sequence;
+    uint64_t run_end = 0, sequence = weir__reader_entry(r, r->at)->sequence;
 
     for (uint32_t i = r->at; i < r->chunk.count && p->count < max; i++) {
-        const struct weir__index_entry *e = entry_of(r, i);
+        const struct weir__index_entry *e = weir__reader_entry(r, i);
         bool near = !from_tail && run_end && e->position - run_end <= NEAR_BYTES;
         size_t more = near ? end_of(e) - run_end : end_of(e) - e->position;
 
@@ -350,7 +143,7 @@ static bool make_buffer(struct weir__log_reader *r, size_t bytes)
 static void copy_tail(struct weir__log_reader *r, const struct plan *p)
 {
     for (uint32_t i = 0; i < p->count; i++) {
-        const struct weir__index_entry *e = entry_of(r, r->at + i);
+        const struct weir__index_entry *e = weir__reader_entry(r, r->at + i);
         const struct weir__tail_block *b = p->block[i];
 
         memcpy(r->buffer + p->place[i], b->at + (e->position - b->base), end_of(e) - e->position);
@@ -390,8 +183,8 @@ static void ask_entries(struct weir__log_reader *r, const struct plan *p,
 /* Whether the partition's batches lie one behind another here, more or less. */
 static bool dense(const struct weir__log_reader *r)
 {
-    const struct weir__index_entry *now = entry_of(r, r->at);
-    const struct weir__index_entry *last = entry_of(r, r->chunk.count - 1);
+    const struct weir__index_entry *now = weir__reader_entry(r, r->at);
+    const struct weir__index_entry *last = weir__reader_entry(r, r->chunk.count - 1);
     uint64_t between = (r->chunk.count - 1 - r->at) * (end_of(now) - now->position);
 
     return last->position - now->position <= between + NEAR_BYTES;
@@ -416,8 +209,8 @@ static int read_run(struct weir__log_reader *r, const struct plan *p, uint32_t f
                     struct weir_error *err)
 {
     struct weir__file *f = p->segment->read;
-    const struct weir__index_entry *e = entry_of(r, r->at + first);
-    size_t len = end_of(entry_of(r, r->at + last)) - e->position, got = 0;
+    const struct weir__index_entry *e = weir__reader_entry(r, r->at + first);
+    size_t len = end_of(weir__reader_entry(r, r->at + last)) - e->position, got = 0;
     int rc = f->ops->read(f, r->buffer + p->place[first], len, e->position - p->segment->h.base,
                           &got, err);
 
@@ -432,7 +225,7 @@ static int read_run(struct weir__log_reader *r, const struct plan *p, uint32_t f
 static int read_singly(struct weir__log_reader *r, struct plan *p, uint32_t first, uint32_t last,
                        struct weir_error *err)
 {
-    const struct weir__index_entry *e = entry_of(r, r->at + first);
+    const struct weir__index_entry *e = weir__reader_entry(r, r->at + first);
     uint32_t i = first;
     int rc = 0;
 
@@ -440,7 +233,7 @@ static int read_singly(struct weir__log_reader *r, struct plan *p, uint32_t firs
     p->count = rc == 0 ? p->count : i;
     if (rc == 0 || i > 0) return 0;
     if (rc == WEIR_EIO) {
-        set_damage(r, e->sequence + e->count - 1);
+        weir__reader_set_damage(r, e->sequence + e->count - 1);
         r->unread = e->position;
     }
     return weir__wrap(err, rc,
@@ -455,13 +248,14 @@ static int read_file(struct weir__log_reader *r, struct plan *p, struct weir_err
 
     prefetch(r, p);
     while (first < p->count) {
-        const struct weir__index_entry *e = entry_of(r, r->at + first);
+        const struct weir__index_entry *e = weir__reader_entry(r, r->at + first);
         uint32_t last = first;
         int rc;
 
         /* One run: places and positions advance together. */
-        while (last + 1 < p->count && p->place[last + 1] - p->place[first] ==
-                                          entry_of(r, r->at + last + 1)->position - e->position)
+        while (last + 1 < p->count &&
+               p->place[last + 1] - p->place[first] ==
+                   weir__reader_entry(r, r->at + last + 1)->position - e->position)
             last++;
         rc = read_run(r, p, first, last, err);
         if (rc == WEIR_EIO) rc = read_singly(r, p, first, last, err);
@@ -501,12 +295,12 @@ static int deliver(struct weir__log_reader *r, const struct plan *p, struct weir
                    uint32_t *out_count, struct weir_error *err)
 {
     for (uint32_t i = 0; i < p->count; i++) {
-        const struct weir__index_entry *e = entry_of(r, r->at);
+        const struct weir__index_entry *e = weir__reader_entry(r, r->at);
 
         if (!check(r, p, e, r->buffer + p->place[i], &out[i])) {
             if (i > 0) return 0; /* the good ones first; the next call meets the bad one */
-            return damaged(r, p->segment, e->sequence + e->count - 1,
-                           e->position - p->segment->h.base, err);
+            return weir__reader_damaged(r, p->segment, e->sequence + e->count - 1,
+                                        e->position - p->segment->h.base, err);
         }
         r->next = e->sequence + e->count;
         r->at++;
@@ -531,7 +325,7 @@ static int take(struct weir__log_reader *r, struct weir__log_view *out, uint32_t
                 uint32_t *out_count, struct weir_error *err)
 {
     struct weir__log *log = r->log;
-    bool tail = in_tail(log, entry_of(r, r->at)->position);
+    bool tail = in_tail(log, weir__reader_entry(r, r->at)->position);
     struct plan p = {.segment = weir__log_segment_numbered(log, r->segment)};
     int rc = 0;
 
@@ -606,7 +400,7 @@ int weir__log_reader_next(struct weir__log_reader *r, struct weir__log_view *out
             r->next = begin->next_sequence;
         }
         if (max == 0 || r->next >= end->next_sequence) break;
-        rc = locate(r, err);
+        rc = weir__reader_locate(r, err);
         if (rc == 0) continue;
         if (rc == 1) rc = take(r, out, max, out_count, err);
         if (rc != WEIR_ENOTFOUND || !segment_went(r)) break;
