@@ -1,6 +1,7 @@
 #include "io/loop.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -98,17 +99,21 @@ static void set_alarm(struct weir__loop *l)
         uv_timer_start(&l->alarm, on_alarm, next > now ? (uint64_t)(next - now) : 0, 0);
 }
 
-/* Whether the next poll may wait. While a loop spins nobody has to wake it. */
+/* Whether the next poll may wait. Nobody has to wake a loop that stays awake. */
 static bool may_rest(struct weir__loop *l)
 {
     if (l->deferred.first || l->stopping) return false;
-    if (l->all->options.spin_us) {
-        int64_t now_ns = weir__mono_ns();
-        if (l->active) l->active_ns = now_ns;
-        l->active = false;
-        if (now_ns - l->active_ns < (int64_t)l->all->options.spin_us * 1000) return false;
+    if (l->expected == 1 && l->soon && weir__mono_ns() - l->idle_ns < WEIR__LOOP_AWAKE_NS) {
+        sched_yield();
+        return false;
     }
     return weir__mailbox_rest(&l->mail);
+}
+
+void weir__loop_expect_mail(struct weir__loop *l, int more)
+{
+    assert(weir__loop_here(l));
+    l->expected += more;
 }
 
 static void do_turn(struct weir__loop *l)

@@ -26,6 +26,11 @@
  * that everybody has a turn soon. */
 #define WEIR__LOOP_TURN_NS INT64_C(1000000)
 
+/* How long a loop that expects mail stays awake for it, if what it waited for the last time came as
+ * soon: waking a thread takes 15 to 30 us, and whoever publishes one batch after another would wait for
+ * that each time. Threads that have something to do go first. */
+#define WEIR__LOOP_AWAKE_NS INT64_C(200000)
+
 /* Turns by how long they took, from the end of the wait to the beginning of the next. The last
  * bucket has those above every bound. */
 #define WEIR__LOOP_TURN_BUCKETS 13
@@ -42,9 +47,7 @@ struct weir__loops;
 
 /* Zero means the default. */
 struct weir__loops_options {
-    unsigned count;   /* one for each core; at most WEIR__LOOPS_MAX */
-    unsigned spin_us; /* how long an idle loop polls before it rests: 0. Waking a thread on a core
-                         that sleeps takes 25 to 30 us; spinning burns the core instead */
+    unsigned count;                                /* one for each core; at most WEIR__LOOPS_MAX */
     void (*turn)(void *user, struct weir__loop *); /* see above; NULL: none */
     void *user;
 };
@@ -75,6 +78,9 @@ bool weir__loop_here(const struct weir__loop *); /* is this its thread? */
 /* Runs the post on the loop, from any thread. Posting what waits already is fine. WEIR_ECLOSED: the
  * loop has stopped and the post will never run. */
 int weir__loop_post(struct weir__loop *, struct weir__post *);
+
+/* Here: so many more posts of others are to come soon, or, below 0, have come. */
+void weir__loop_expect_mail(struct weir__loop *, int more);
 
 /* Here: takes back a post that was given to _post or to _defer, if it still waits. */
 void weir__loop_unpost(struct weir__loop *, struct weir__post *);

@@ -32,8 +32,10 @@ struct weir__loop {
     struct weir__loops *all;
     unsigned index;
     bool stopping;
-    bool active;       /* something happened in this turn */
-    int64_t active_ns; /* when it last did, where loops spin */
+    bool active;     /* something happened in this turn */
+    int64_t idle_ns; /* since when nothing has */
+    bool soon;       /* what it waited for the last time came within WEIR__LOOP_AWAKE_NS */
+    int expected;    /* posts that others are about to make */
     uint64_t turn;
     int64_t began_ns;                /* this turn; 0: it waits still */
     int64_t worked_ns, worked_at_ns; /* what the thread's clock said, and when */

@@ -49,11 +49,21 @@ static void add(atomic_ullong *to, uint64_t n)
                           memory_order_relaxed);
 }
 
+/* The time from the end of the last turn in which something happened to this one. */
+static void note_idle(struct weir__loop *l, int64_t now_ns)
+{
+    if (!l->active) return;
+    l->active = false;
+    l->soon = l->began_ns - l->idle_ns < WEIR__LOOP_AWAKE_NS;
+    l->idle_ns = now_ns;
+}
+
 void weir__loop_end_turn(struct weir__loop *l)
 {
-    int64_t ns = weir__mono_ns() - l->began_ns;
+    int64_t now_ns = weir__mono_ns(), ns = now_ns - l->began_ns;
     unsigned b = 0;
 
+    note_idle(l, now_ns);
     while (b < WEIR__LOOP_TURN_BUCKETS - 1 && ns > (int64_t)bounds_us[b] * 1000) b++;
     add(&l->turn_buckets[b], 1);
     add(&l->turn_ns, (uint64_t)ns);

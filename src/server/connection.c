@@ -225,6 +225,14 @@ static void note_memory(struct weir__connection *c)
     if (before > atomic_load(&c->account.bytes) + MUCH_BYTES) weir__trim_ask(c->server);
 }
 
+/* Every batch with the log comes back as a post. */
+static void expect_batches(struct weir__connection *c)
+{
+    if (c->batches == c->expected) return;
+    weir__loop_expect_mail(c->loop, (int)c->batches - (int)c->expected);
+    c->expected = c->batches;
+}
+
 static void serve(struct weir__connection *c)
 {
     weir__duty_take_ready(c);
@@ -236,6 +244,7 @@ static void serve(struct weir__connection *c)
     if (c->stopping && c->unflushed == 0 && !c->busy_ms)
         close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
     note_memory(c);
+    expect_batches(c);
     weir__tcp_flush(c->tcp);
     if (weir__amqp_closed(c->engine) && !c->busy_ms && !c->crowded) {
         weir__tcp_end(c->tcp);
@@ -265,6 +274,7 @@ static void do_work(void *arg)
 
     atomic_fetch_add(&c->refs, 1);
     idle = weir__publish_take_done(c);
+    expect_batches(c);
     if (c->tcp) serve(c);
     if (idle) weir__connection_let_go(c);
     weir__connection_let_go(c);

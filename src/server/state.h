@@ -272,6 +272,7 @@ struct weir__connection {
     size_t unflushed;                  /* bytes with the log ... */
     size_t reported;                   /* ... as far as the server's sum has them */
     uint32_t batches;                  /* with the log */
+    uint32_t expected;                 /* of them, as the loop was told */
     size_t reply_bytes;                /* of answers that wait for credit */
     size_t reader_bytes;               /* of events and batches that were read for receivers */
     struct weir__account account;      /* of what it holds in memory */

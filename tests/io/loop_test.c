@@ -12,9 +12,9 @@
 #define POSTS_EACH 20000
 #define RING 64 /* posts that each thread has */
 
-static struct weir__loops *start(unsigned count, unsigned spin_us)
+static struct weir__loops *start(unsigned count)
 {
-    struct weir__loops_options o = {.count = count, .spin_us = spin_us};
+    struct weir__loops_options o = {.count = count};
     struct weir__loops *all;
 
     assert_int_equal(weir__loops_start(&all, &o, NULL), 0);
@@ -58,11 +58,12 @@ static void *send_posts(void *arg)
 }
 
 /* Every post of every thread runs once, on the loop's thread; the last ones before it stops. */
-static void post_from_many_threads(unsigned spin_us)
+static void runs_posts_of_many_threads(void **state)
 {
-    struct weir__loops *all = start(2, spin_us);
+    struct weir__loops *all = start(2);
     struct sender *s = calloc(THREADS, sizeof *s);
 
+    (void)state;
     assert_non_null(s);
     for (unsigned i = 0; i < THREADS; i++) {
         s[i].to = weir__loops_at(all, i % 2);
@@ -81,18 +82,6 @@ static void post_from_many_threads(unsigned spin_us)
     }
     weir__loops_free(all);
     free(s);
-}
-
-static void runs_posts_of_many_threads(void **state)
-{
-    (void)state;
-    post_from_many_threads(0);
-}
-
-static void runs_posts_while_it_spins(void **state)
-{
-    (void)state;
-    post_from_many_threads(50);
 }
 
 /* What happens on a loop, told to the test's thread. */
@@ -176,7 +165,7 @@ static void start_timers(void *arg)
 
 static void timers_ring_in_order_and_not_early(void **state)
 {
-    struct story s = {.all = start(1, 0)};
+    struct story s = {.all = start(1)};
 
     (void)state;
     tell(&s, start_timers);
@@ -206,7 +195,7 @@ static void a_timer_that_is_due_already_rings(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct story s = {.all = start(1, 0), .ahead_ms = rows[i][0], .work_ms = rows[i][1]};
+        struct story s = {.all = start(1), .ahead_ms = rows[i][0], .work_ms = rows[i][1]};
         tell(&s, start_one);
         assert_string_equal(s.order, "d");
     }
@@ -233,7 +222,7 @@ static void start_persistent(void *arg)
 
 static void nobody_starves_the_timers(void **state)
 {
-    struct story s = {.all = start(1, 0)};
+    struct story s = {.all = start(1)};
 
     (void)state;
     tell(&s, start_persistent);
@@ -332,7 +321,7 @@ static uint64_t turns_above(const struct weir__loop_turns *t, uint32_t us)
  * it is not counted. */
 static void long_turns_are_told_and_counted(void **state)
 {
-    struct weir__loops *all = start(1, 0);
+    struct weir__loops *all = start(1);
     struct busy busy = {.loop = weir__loops_at(all, 0)};
     struct weir__loop_turns before = {0}, after = {0};
     const uint32_t us = 2 * WEIR__LOOP_TURN_NS / 1000;
@@ -380,7 +369,7 @@ static void only_work_makes_a_turn_busy(void **state)
 
     (void)state;
     for (unsigned i = 0; i < 2; i++) {
-        struct weir__loops *all = start(1, 0);
+        struct weir__loops *all = start(1);
         struct weir__loop_turns seen;
         struct weir__post post;
 
@@ -402,7 +391,7 @@ static void only_work_makes_a_turn_busy(void **state)
 /* What a loop waits is no part of a turn. */
 static void the_wait_is_not_counted(void **state)
 {
-    struct weir__loops *all = start(1, 0);
+    struct weir__loops *all = start(1);
     struct busy busy = {.loop = weir__loops_at(all, 0)};
     struct weir__loop_turns turns = {0};
     int64_t began_ns = weir__mono_ns();
@@ -423,7 +412,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_posts_of_many_threads),
-        cmocka_unit_test(runs_posts_while_it_spins),
         cmocka_unit_test(timers_ring_in_order_and_not_early),
         cmocka_unit_test(a_timer_that_is_due_already_rings),
         cmocka_unit_test(nobody_starves_the_timers),
