@@ -358,8 +358,9 @@ static int read_whole(struct weir__fs *fs, const char *path, size_t max, struct 
 
     weir__buf_clear(out);
     if (rc == 0) rc = f->ops->size(f, &bytes, err);
-    if (rc == 0 && (bytes > max || !weir__buf_room(out, bytes)))
-        rc = weir__fail(err, WEIR_ECORRUPT, "%s is too long", path);
+    if (rc == 0 && bytes > max) rc = weir__fail(err, WEIR_ECORRUPT, "%s is too long", path);
+    if (rc == 0 && !weir__buf_room(out, bytes))
+        rc = weir__fail(err, WEIR_ENOMEM, "reading %s: out of memory", path);
     if (rc == 0) rc = f->ops->read(f, out->at, bytes, 0, &got, err);
     if (rc == 0) out->len = got;
     weir__file_close(f);

@@ -307,10 +307,9 @@ static int keep_expired(const struct weir__backup_job *job, struct weir__manifes
     return 0;
 }
 
-/* Events from where the oldest segment begins up to the moment. */
-static uint64_t count_events(const struct weir__backup_job *job,
-                             const struct weir__backup_moment *m,
-                             const struct weir__manifest_hub *hub)
+/* Events from where the oldest segment begins up to the moment; 0 when its header cannot be read. */
+static int count_events(const struct weir__backup_job *job, const struct weir__backup_moment *m,
+                        struct weir__manifest_hub *hub, struct weir_error *err)
 {
     uint32_t partitions = m->control.partitions;
     struct weir__head *begin = calloc(partitions, sizeof *begin);
@@ -318,7 +317,6 @@ static uint64_t count_events(const struct weir__backup_job *job,
     struct weir__segment_header h;
     char path[WEIR__BACKUP_PATH_BYTES];
     struct weir__file *f = NULL;
-    uint64_t events = 0;
     int bad, rc = begin ? 0 : WEIR_ENOMEM;
     uint32_t i = 0;
 
@@ -331,9 +329,9 @@ static uint64_t count_events(const struct weir__backup_job *job,
     weir__file_close(f);
     for (uint32_t p = 0; rc == 0 && p < partitions; p++)
         if (m->heads[p].next_sequence > begin[p].next_sequence)
-            events += m->heads[p].next_sequence - begin[p].next_sequence;
+            hub->events += m->heads[p].next_sequence - begin[p].next_sequence;
     free(begin);
-    return events;
+    return rc == WEIR_ENOMEM ? weir__fail(err, rc, "out of memory") : 0;
 }
 
 int weir__backup_hub_begin(struct weir__backup_job *job, const struct weir__backup_moment *m,
@@ -375,8 +373,7 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     if (rc == 0) rc = weir__namespace_hub_dir(job->to, hub->id, dir, sizeof dir, err);
     if (rc == 0 && (!job->former || hub->next_name != job->former->next_name))
         rc = fs->ops->sync_dir(fs, dir, err); /* there are new names in it */
-    hub->events = count_events(job, m, hub);
-    return rc;
+    return rc == 0 ? count_events(job, m, hub, err) : rc;
 }
 
 int weir__backup_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,

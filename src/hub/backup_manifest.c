@@ -84,6 +84,11 @@ static int digest_of(const uint8_t *at, size_t len, uint8_t out[WEIR__DIGEST_BYT
 
 /* ---- the value ---- */
 
+static int fail_memory(struct weir_error *err)
+{
+    return weir__fail(err, WEIR_ENOMEM, "out of memory for a manifest");
+}
+
 void weir__manifest_init(struct weir__manifest *m)
 {
     *m = (struct weir__manifest){0};
@@ -127,7 +132,7 @@ int weir__manifest_hub_copy(struct weir__manifest_hub *out, const struct weir__m
     out->extras = malloc(extras ? extras : 1);
     if (!out->control.heads || !out->segments || !out->extras) {
         weir__manifest_hub_fini(out);
-        return weir__fail(err, WEIR_ENOMEM, "out of memory for a manifest");
+        return fail_memory(err);
     }
     memcpy(out->control.heads, hub->control.heads, heads);
     memcpy(out->segments, hub->segments, segments);
@@ -155,8 +160,20 @@ void weir__manifest_sum(const struct weir__manifest *m, struct weir__backup_resu
 struct cursor {
     struct weir__buf *out; /* NULL: reading */
     const uint8_t *at, *end;
-    bool bad; /* no room, or nothing left */
+    bool bad;  /* no room, or nothing left */
+    bool full; /* there would be more than can be, or else: no memory */
 };
+
+static void stop_for(struct cursor *c, size_t len)
+{
+    c->bad = true;
+    c->full |= len > c->out->max - c->out->len;
+}
+
+static void put(struct cursor *c, const void *at, size_t len)
+{
+    if (!weir__buf_add(c->out, at, len)) stop_for(c, len);
+}
 
 /* Writes v and gives it back, or reads. */
 static uint64_t pass(struct cursor *c, uint64_t v)
@@ -165,7 +182,7 @@ static uint64_t pass(struct cursor *c, uint64_t v)
 
     weir__store64(bytes, v);
     if (c->out) {
-        c->bad |= !weir__buf_add(c->out, bytes, sizeof bytes);
+        put(c, bytes, sizeof bytes);
         return v;
     }
     if (c->bad || c->end - c->at < 8) {
@@ -257,17 +274,17 @@ static void pass_segment(struct cursor *c, struct weir__manifest_segment *seg)
 static void encode_hub(struct cursor *c, const struct weir__manifest_hub *hub)
 {
     struct weir__manifest_hub copy = *hub;
-    uint32_t partitions = hub->control.partitions;
+    size_t heads_bytes = (size_t)hub->control.partitions * WEIR__HEAD_BYTES;
     uint8_t *heads;
 
     pass_hub(c, &copy);
-    heads = weir__buf_room(c->out, (size_t)partitions * WEIR__HEAD_BYTES);
+    heads = weir__buf_room(c->out, heads_bytes);
     if (!heads) {
-        c->bad = true;
+        stop_for(c, heads_bytes);
         return;
     }
-    weir__heads_encode(hub->control.heads, partitions, heads);
-    c->out->len += (size_t)partitions * WEIR__HEAD_BYTES;
+    weir__heads_encode(hub->control.heads, hub->control.partitions, heads);
+    c->out->len += heads_bytes;
     for (uint32_t i = 0; i < hub->segment_count; i++) {
         struct weir__manifest_segment seg = hub->segments[i];
 
@@ -307,13 +324,14 @@ int weir__manifest_encode(const struct weir__manifest *m, struct weir__buf *buf,
     rc = weir__catalog_encode(&m->catalog, &catalog, err);
     if (rc != 0) goto out;
     encode_header(m, catalog.len, header);
-    c.bad = !weir__buf_add(buf, header, sizeof header) ||
-            !weir__buf_add(buf, catalog.at, catalog.len) ||
-            !weir__buf_add(buf, zeros, weir__round_up(catalog.len, 8) - catalog.len);
+    put(&c, header, sizeof header);
+    put(&c, catalog.at, catalog.len);
+    put(&c, zeros, weir__round_up(catalog.len, 8) - catalog.len);
     for (uint32_t i = 0; !c.bad && i < m->hub_count; i++) encode_hub(&c, &m->hubs[i]);
     if (c.bad) {
-        rc = weir__fail(err, WEIR_ELIMIT, "the manifest would have more than %u bytes",
-                        WEIR__MANIFEST_BYTES_MAX);
+        rc = c.full ? weir__fail(err, WEIR_ELIMIT, "the manifest would have more than %zu bytes",
+                                 buf->max)
+                    : fail_memory(err);
         goto out;
     }
     weir__store64(buf->at + 8, buf->len);
@@ -332,17 +350,19 @@ static bool plausible(const struct weir__manifest_segment *seg)
     return x->used <= x->tail && x->tail <= x->bytes && x->bytes > 0 && x->bytes <= INT64_MAX;
 }
 
-static bool decode_extras(struct cursor *c, struct weir__manifest_hub *hub)
+/* 0, WEIR_ECORRUPT or WEIR_ENOMEM. */
+static int decode_extras(struct cursor *c, struct weir__manifest_hub *hub)
 {
     hub->extras = calloc(hub->extra_count ? hub->extra_count : 1, sizeof *hub->extras);
-    for (uint32_t i = 0; hub->extras && i < hub->extra_count; i++) {
+    if (!hub->extras) return WEIR_ENOMEM;
+    for (uint32_t i = 0; i < hub->extra_count; i++) {
         struct weir__manifest_extra *extra = &hub->extras[i];
 
         pass_extra(c, extra);
         if (extra->name[WEIR__MANIFEST_NAME_BYTES - 1] != '\0' || strchr(extra->name, '/'))
-            return false;
+            return WEIR_ECORRUPT;
     }
-    return hub->extras != NULL;
+    return 0;
 }
 
 static bool counts_fit(const struct cursor *c, const struct weir__manifest_hub *hub,
@@ -357,7 +377,8 @@ static bool counts_fit(const struct cursor *c, const struct weir__manifest_hub *
                                            hub->extra_count * (size_t)EXTRA_BYTES;
 }
 
-static bool decode_hub(struct cursor *c, struct weir__manifest_hub *hub, struct weir_error *err)
+/* 0, WEIR_ECORRUPT or WEIR_ENOMEM. */
+static int decode_hub(struct cursor *c, struct weir__manifest_hub *hub)
 {
     uint32_t partitions;
 
@@ -365,17 +386,17 @@ static bool decode_hub(struct cursor *c, struct weir__manifest_hub *hub, struct 
     partitions = hub->control.partitions;
     hub->control.hub_id = hub->id;
     hub->control.partitions = 0;
-    if (!counts_fit(c, hub, partitions) ||
-        weir__control_resize(&hub->control, partitions, err) != 0)
-        return false;
+    if (!counts_fit(c, hub, partitions)) return WEIR_ECORRUPT;
+    if (weir__control_resize(&hub->control, partitions, NULL) != 0) return WEIR_ENOMEM;
     weir__heads_decode(c->at, partitions, hub->control.heads);
     c->at += (size_t)partitions * WEIR__HEAD_BYTES;
     hub->segments = calloc(hub->segment_count, sizeof *hub->segments);
-    for (uint32_t i = 0; hub->segments && i < hub->segment_count; i++) {
+    if (!hub->segments) return WEIR_ENOMEM;
+    for (uint32_t i = 0; i < hub->segment_count; i++) {
         pass_segment(c, &hub->segments[i]);
-        if (!plausible(&hub->segments[i])) return false;
+        if (!plausible(&hub->segments[i])) return WEIR_ECORRUPT;
     }
-    return hub->segments && decode_extras(c, hub);
+    return decode_extras(c, hub);
 }
 
 static int check_bytes(struct weir__bytes in, struct weir_error *err)
@@ -405,10 +426,13 @@ static int decode_hubs(struct weir__manifest *m, struct cursor *c, uint64_t coun
     if (count > WEIR__CATALOG_HUBS_MAX || count > (uint64_t)(c->end - c->at) / HUB_BYTES)
         return weir__fail(err, WEIR_ECORRUPT, "too many hubs");
     m->hubs = calloc(count ? count : 1, sizeof *m->hubs);
-    if (!m->hubs) return weir__fail(err, WEIR_ENOMEM, "out of memory for a manifest");
-    while (m->hub_count < count)
-        if (!decode_hub(c, &m->hubs[m->hub_count++], err))
-            return weir__fail(err, WEIR_ECORRUPT, "hub %u cannot be read", m->hub_count);
+    if (!m->hubs) return fail_memory(err);
+    while (m->hub_count < count) {
+        int rc = decode_hub(c, &m->hubs[m->hub_count++]);
+
+        if (rc == WEIR_ENOMEM) return fail_memory(err);
+        if (rc != 0) return weir__fail(err, rc, "hub %u cannot be read", m->hub_count);
+    }
     return 0;
 }
 
@@ -467,6 +491,12 @@ static int read_copy(struct weir__fs *fs, const char *path, struct weir__manifes
     return rc;
 }
 
+/* What says nothing of a copy: the other, which may be older, must not stand in for it. */
+static bool is_undecided(int rc)
+{
+    return rc == WEIR_EVERSION || weir_error_class(rc) == WEIR_CLASS_RETRY;
+}
+
 int weir__manifest_load(struct weir__fs *fs, const char *dir, struct weir__manifest *out,
                         enum weir__manifest_other *out_other, struct weir_error *err)
 {
@@ -483,8 +513,8 @@ int weir__manifest_load(struct weir__fs *fs, const char *dir, struct weir__manif
         if (rc[i] == 0) rc[i] = read_copy(fs, path, &copy[i], &why[i]);
     }
     if (rc[0] != 0 || (rc[1] == 0 && copy[1].generation > copy[0].generation)) best = 1;
-    if (rc[1 - best] == WEIR_EVERSION || rc[best] != 0) { /* never fall back to an older format */
-        int told = rc[0] == WEIR_EVERSION || rc[1] == WEIR_ENOTFOUND ? 0 : 1;
+    if (is_undecided(rc[1 - best]) || rc[best] != 0) {
+        int told = is_undecided(rc[0]) || rc[1] == WEIR_ENOTFOUND ? 0 : 1;
 
         weir__manifest_fini(&copy[best]);
         return weir__fail(err, rc[told], "%s/manifest.%d: %.300s", dir, told, why[told].text);

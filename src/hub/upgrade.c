@@ -30,26 +30,31 @@ static int note_hub(const struct weir__catalog_hub *hub, void *user)
     return 0;
 }
 
-/* 0: it cannot be read. */
-static uint32_t version_of(struct weir__namespace *ns, uint64_t id)
+static int read_version(struct weir__namespace *ns, uint64_t id, uint32_t *out,
+                        struct weir_error *err)
 {
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log_peek seen = {0};
+    int rc = weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, err);
 
-    if (weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, NULL) != 0) return 0;
-    return weir__log_peek(ns->options.fs, path, &seen, NULL) == 0 ? seen.version : 0;
+    if (rc == 0) rc = weir__log_peek(ns->options.fs, path, &seen, err);
+    *out = seen.version;
+    return rc;
 }
 
 static int upgrade_hub(struct weir__namespace *ns, const struct entry *e, struct weir__upgrade *out,
                        struct weir_error *err)
 {
-    uint32_t before = version_of(ns, e->id), after;
     struct weir__hub *hub = NULL;
-    int rc = weir__namespace_use(ns, e->name, &hub, err);
+    uint32_t before, after;
+    int rc = read_version(ns, e->id, &before, err);
 
+    if (weir_error_class(rc) == WEIR_CLASS_RETRY) return rc;
+    rc = weir__namespace_use(ns, e->name, &hub, err); /* what is damaged is said by its opening */
     if (rc != 0) return rc;
     weir__hub_release(hub);
-    after = version_of(ns, e->id);
+    rc = read_version(ns, e->id, &after, err);
+    if (rc != 0) return rc;
     if (after != WEIR__LOG_FORMAT)
         return weir__fail(err, WEIR_ENOSPACE,
                           "hub '%.64s' is still of format version %u: the disk "

@@ -218,12 +218,31 @@ static void a_hub_is_all_there(void **state)
     assert_refused(WEIR_ECORRUPT, "hub 1 cannot be read");
 }
 
+/* Wherever it would end: nothing but the limit is the reason. */
+static void a_manifest_has_a_limit(void **state)
+{
+    struct weir__buf small;
+    char want[100];
+
+    (void)state;
+    for (size_t max = 0; max <= bytes.len; max++) {
+        bool fits = max == bytes.len;
+
+        weir__buf_init(&small, max);
+        assert_int_equal(weir__manifest_encode(&made, &small, &err), fits ? 0 : WEIR_ELIMIT);
+        snprintf(want, sizeof want, "the manifest would have more than %zu bytes", max);
+        if (!fits) assert_string_equal(err.text, want);
+        weir__buf_fini(&small);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_written_is_read),     TEST(a_hub_is_copied_whole),
         TEST(every_flipped_byte_is_found), TEST(what_cannot_be_is_refused),
         TEST(counts_have_their_limits),    TEST(a_hub_is_all_there),
+        TEST(a_manifest_has_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
