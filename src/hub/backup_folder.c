@@ -206,6 +206,8 @@ int weir__backup_folder_take(struct weir__backup_folder *f, struct weir__fs *fs,
 
     *f = (struct weir__backup_folder){.fs = fs, .dir = dir};
     weir__manifest_init(&f->manifest);
+    if (strlen(dir) > WEIR__CATALOG_DIR_MAX)
+        return weir__fail(err, WEIR_ETOOBIG, "the folder's path is too long");
     rc = open_folder(f, err);
     if (rc == 0) rc = weir__backup_sweep(fs, dir, &f->manifest, NULL, err);
     if (rc != 0) weir__backup_folder_leave(f, f->made);

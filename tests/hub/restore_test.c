@@ -191,6 +191,40 @@ static void refusals_say_why(void **state)
     assert_int_equal(weir__backup_restore(TO, "locked", &o, &result, &m.world.err), 0);
 }
 
+/* A path of a data folder, or of a backup, has 1024 bytes at most; a longer one is refused before anything is
+ * made. */
+static void paths_have_a_length(void **state)
+{
+    char path[1026] = "";
+
+    (void)state;
+    memset(path, 'p', 1025);
+    assert_fails(weir__backup_restore(TO, path, &o, &result, &m.world.err), WEIR_ETOOBIG,
+                 "the folder's path is too long");
+    assert_false(is_there(m.world.disk, "ppp"));
+    assert_fails(weir__backup_run(WORLD_DIR, path, &o, &result, &m.world.err), WEIR_ETOOBIG,
+                 "the folder's path is too long");
+    assert_false(is_there(m.world.disk, "ppp"));
+    path[1024] = '\0';
+    assert_int_equal(weir__backup_restore(TO, path, &o, &result, &m.world.err), 0);
+    path[0] = 'q';
+    assert_int_equal(weir__backup_run(WORLD_DIR, path, &o, &result, &m.world.err), 0);
+    assert_int_equal(weir__backup_check(path, &o, &result, &m.world.err), 0);
+}
+
+/* A medium that cannot be written to, so that no lock can be taken: the third file that is opened. */
+static void a_backup_without_a_lock_is_read(void **state)
+{
+    (void)state;
+    simfs_fail(m.world.disk, &(struct simfs_fault){.kinds = SIMFS_OPEN, .at = 3, .rc = WEIR_EIO});
+    assert_int_equal(check_on(m.world.disk), 0);
+    assert_true(simfs_failed(m.world.disk));
+    simfs_fail(m.world.disk, NULL);
+    assert_int_equal(result.hubs, 2);
+    assert_int_equal(result.damaged, 0);
+    assert_string_equal(last_line, "");
+}
+
 static int backup(const char *dir, const char *to)
 {
     return weir__backup_run(dir, to, &o, &result, &m.world.err);
@@ -321,7 +355,8 @@ int main(void)
         TEST(what_the_disk_cannot_read_is_told), TEST(refusals_say_why),
         TEST(runs_that_are_refused_say_why),     TEST(ids_of_producers_are_passed_over),
         TEST(what_fails_leaves_nothing),         TEST(the_copy_is_read_again),
-        TEST(what_was_read_is_counted),
+        TEST(what_was_read_is_counted),          TEST(paths_have_a_length),
+        TEST(a_backup_without_a_lock_is_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
