@@ -499,6 +499,7 @@ static void a_segment_without_header_is_told(void **state)
     assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
     assert_int_equal(m.world.errors, 2); /* the file, and that a segment is missing */
     assert_int_equal(result.damaged, 2);
+    assert_in_range(result.events, 1, 120 * 150 - 1); /* from the next segment on */
     o = model_options(&m, m.world.disk);
     assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
     assert_int_equal(result.damaged, 1);
