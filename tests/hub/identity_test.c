@@ -118,6 +118,29 @@ static void a_key_that_cannot_be_kept_lasts_until_the_close(void **state)
     assert_same_key(&later, &again, true);
 }
 
+/* Nobody is told an id that the disk does not have; one that is damaged is another's as good as none. */
+static void an_id_is_kept_or_not_given(void **state)
+{
+    static const char *const damaged[] = {"", "0123456789abcdef0123456789abcde",
+                                          "0123456789abcdef0123456789abcdef0",
+                                          "0123456789abcdef0123456789abcdeF"};
+    char id[WEIR__NAMESPACE_ID_BYTES], again[WEIR__NAMESPACE_ID_BYTES];
+
+    (void)state;
+    simfs_fail(w.disk, &(struct simfs_fault){.kinds = SIMFS_WRITE, .at = 1, .rc = WEIR_ENOSPACE});
+    assert_int_equal(weir__namespace_id(w.ns, id, &w.err), WEIR_ENOSPACE);
+    assert_string_equal(w.err.text, WORLD_DIR "/id: simulated fault");
+    simfs_fail(w.disk, NULL);
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; i++) {
+        simfs_put(w.disk, WORLD_DIR "/id", damaged[i], strlen(damaged[i]));
+        assert_int_equal(weir__namespace_id(w.ns, id, &w.err), 0);
+        assert_int_equal(strlen(id), 32);
+        assert_string_not_equal(id, damaged[i]);
+        assert_int_equal(weir__namespace_id(w.ns, again, &w.err), 0);
+        assert_string_equal(again, id);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -127,6 +150,7 @@ int main(void)
         TEST(they_outlive_a_crash),
         TEST(an_unfinished_key_is_replaced),
         TEST(a_key_that_cannot_be_kept_lasts_until_the_close),
+        TEST(an_id_is_kept_or_not_given),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,197 @@
+/* opening_test.c - which folders an opening takes for hubs of its own, and what is said when a data folder
+ * cannot be opened, kept up or closed. */
+#include "hub/namespace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "hub/world.h"
+
+static struct world w;
+
+static int set_up(void **state)
+{
+    (void)state;
+    world_init(&w, simfs_new());
+    return world_open(&w);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_fini(&w);
+    return 0;
+}
+
+static void assert_fails(int rc, int want, const char *text)
+{
+    assert_int_equal(rc, want);
+    assert_int_equal(w.err.code, want);
+    assert_string_equal(w.err.text, text);
+}
+
+static bool is_there(const char *path)
+{
+    return simfs_peek(w.disk, path, &(char){0}, 1, 0) >= 0;
+}
+
+/* One that was never used goes, when its name is one that we give. */
+static void folders_are_known_by_their_names(void **state)
+{
+    static const struct {
+        const char *file;
+        bool ours;
+    } rows[] = {{WORLD_DIR "/hub-0000000000000001/00000001.seg", true},
+                {WORLD_DIR "/hub-00000000000000af/00000001.seg", true},
+                {WORLD_DIR "/hub-0000000000000000/00000001.seg", false},
+                {WORLD_DIR "/hub-00000000000000aF/00000001.seg", false},
+                {WORLD_DIR "/hub-00000000000000ag/00000001.seg", false},
+                {WORLD_DIR "/hub-000000000000001/00000001.seg", false},
+                {WORLD_DIR "/hub-00000000000000011/00000001.seg", false},
+                {WORLD_DIR "/bub-0000000000000001/00000001.seg", false},
+                {WORLD_DIR "/hub0-000000000000001/00000001.seg", false},
+                {WORLD_DIR "/hub-8000000000000000/00000001.seg", false}};
+
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        simfs_put(w.disk, rows[i].file, "x", 1);
+    assert_int_equal(world_open(&w), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (is_there(rows[i].file) == rows[i].ours) fail_msg("%s", rows[i].file);
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    assert_true(
+        is_there(WORLD_DIR "/hub-00000000000000b0/control")); /* behind all that were there */
+}
+
+/* Ids are not used again, so the largest is the end of them. */
+static void the_largest_id_is_the_last(void **state)
+{
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    simfs_put(w.disk, WORLD_DIR "/hub-7fffffffffffffff/00000001.seg", "x", 1);
+    assert_int_equal(world_open(&w), 0);
+    assert_false(is_there(WORLD_DIR "/hub-7fffffffffffffff/00000001.seg"));
+    assert_fails(world_create(&w, "homes", 1), WEIR_ELIMIT,
+                 "creating hub 'homes': every hub id has been used");
+}
+
+/* An orphan that somebody asks for is told of until they have had enough. */
+static int take_two(const struct weir__orphan *orphan, void *user)
+{
+    (void)orphan;
+    return ++*(int *)user == 2 ? 77 : 0;
+}
+
+static void a_list_ends_when_told_to(void **state)
+{
+    int seen = 0;
+
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    for (int i = 1; i < 4; i++) {
+        char path[64];
+
+        snprintf(path, sizeof path, WORLD_DIR "/hub-%016d/control", i);
+        simfs_put(w.disk, path, "garbage", 7);
+    }
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(weir__namespace_orphan_each(w.ns, take_two, &seen), 77);
+    assert_int_equal(seen, 2);
+}
+
+static void batches_have_a_ceiling(void **state)
+{
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    w.options.batch_bytes_max = (19 << 20) + 1;
+    assert_fails(world_open(&w), WEIR_EINVAL,
+                 "opening " WORLD_DIR ": batch_bytes_max is 19922945, the most is 19922944");
+    w.options.batch_bytes_max = 19 << 20;
+    assert_int_equal(world_open(&w), 0);
+}
+
+static void an_unknown_outcome_stops_changes(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 2, .rc = WEIR_EIO, .seed = 1};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    simfs_fail(w.disk, &fault);
+    assert_int_equal(weir__namespace_group_add(w.ns, "homes", "g", &w.err), WEIR_EUNKNOWN);
+    simfs_fail(w.disk, NULL);
+    assert_fails(weir__namespace_group_add(w.ns, "homes", "h", &w.err), WEIR_EFAILED,
+                 "an earlier change of the catalogue has an unknown outcome: reopen the folder "
+                 "before the next one");
+}
+
+/* Two hubs with something to write down. */
+static void publish_to_both(void)
+{
+    static const char *const names[] = {"homes", "meters"};
+
+    for (int i = 0; i < 2; i++) {
+        struct weir__hub *hub;
+
+        assert_int_equal(world_create(&w, names[i], 1), 0);
+        assert_int_equal(weir__namespace_use(w.ns, names[i], &hub, &w.err), 0);
+        assert_int_equal(world_publish(&w, hub, 0, "x", 1, NULL), 0);
+        weir__hub_release(hub);
+    }
+}
+
+/* Both are closed, and the first is named. */
+static void a_close_that_fails_names_the_hub(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        publish_to_both();
+        simfs_fail(w.disk, &(struct simfs_fault){.kinds = SIMFS_WRITE,
+                                                 .at = both ? 1 : 3,
+                                                 .persistent = true,
+                                                 .rc = WEIR_EIO});
+        assert_int_equal(world_close(&w), WEIR_EIO);
+        simfs_fail(w.disk, NULL);
+        assert_int_equal(simfs_open_files(w.disk), 0);
+        if (both) assert_memory_equal(w.err.text, "closing hub 'homes': ", 21);
+        if (!both) assert_memory_equal(w.err.text, "closing hub 'meters': ", 22);
+        tear_down(state);
+        assert_int_equal(set_up(state), 0);
+    }
+}
+
+/* Upkeep of one hub that fails keeps no other from its own, and is told. */
+static void a_step_that_fails_stops_no_other(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1; at < 3; at++) {
+        uint64_t written;
+
+        publish_to_both();
+        simclock_pass(&w.time, 60000);
+        written = simfs_calls(w.disk, SIMFS_WRITE);
+        simfs_fail(w.disk, &(struct simfs_fault){.kinds = SIMFS_WRITE, .at = at, .rc = WEIR_EIO});
+        assert_int_equal(weir__namespace_step(w.ns, &w.err), WEIR_EIO);
+        simfs_fail(w.disk, NULL);
+        assert_int_equal(w.err.code, WEIR_EIO);
+        assert_true(simfs_calls(w.disk, SIMFS_WRITE) - written > 1);
+        tear_down(state);
+        assert_int_equal(set_up(state), 0);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(folders_are_known_by_their_names), TEST(the_largest_id_is_the_last),
+        TEST(a_list_ends_when_told_to),         TEST(batches_have_a_ceiling),
+        TEST(an_unknown_outcome_stops_changes), TEST(a_close_that_fails_names_the_hub),
+        TEST(a_step_that_fails_stops_no_other),
+    };
+
+    return cmocka_run_group_tests_name("opening", tests, NULL, NULL);
+}
