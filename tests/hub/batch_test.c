@@ -167,6 +167,30 @@ static void key_of_the_first_event(void **state)
     payload_data(&payload, event.at, event.len);
     assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), 0);
     assert_memory_equal(b.key.at, "outer", 5);
+    payload_batch(&payload, NULL, "x", 1); /* that of the second does not */
+    payload_data(&payload, event.at, event.len);
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), 0);
+    assert_null(b.key.at);
+}
+
+/* The envelope's annotations may stand behind the events. */
+static void key_behind_the_events(void **state)
+{
+    static const char wrong[] = "\x00\x53\x72\xc1\x18\x02\xa3\x13"
+                                "x-opt-partition-key\x52\x07";
+    struct weir__batch b;
+
+    (void)state;
+    payload_batch(&payload, NULL, "x", 2);
+    payload_key(&payload, "late");
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), 0);
+    assert_int_equal(b.count, 2);
+    assert_int_equal(b.key.len, 4);
+    assert_memory_equal(b.key.at, "late", 4);
+    payload_batch(&payload, NULL, "x", 2);
+    payload_raw(&payload, wrong, sizeof wrong - 1);
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
+    assert_string_equal(err.text, "x-opt-partition-key is a uint, not a string");
 }
 
 static void refused(void **state)
@@ -181,6 +205,7 @@ static void refused(void **state)
     assert_int_equal(take(&b, 0), WEIR_EINVAL);
     payload_data(&payload, "", 0); /* an event of no bytes */
     assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
+    assert_string_equal(err.text, "event 0 of the batch is empty");
     payload.len = 0;
     payload_raw(&payload, "\x00\x53\x75\x40", 4); /* and no event at all */
     assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
@@ -362,6 +387,7 @@ static void damaged_bodies(void **state)
     struct weir__log_view view;
     struct weir__batch b;
     struct weir__event e;
+    char want[128];
     int rc;
 
     (void)state;
@@ -377,6 +403,10 @@ static void damaged_bodies(void **state)
         while ((rc = weir__batch_walk_next(&walk, &e, &err)) == 1) {
         }
         assert_int_equal(rc, WEIR_ECORRUPT);
+        snprintf(want, sizeof want,
+                 "the batch at sequence %llu has not as many events as its header says",
+                 (unsigned long long)view.sequence + (wrong < 0 ? 2 : 3));
+        assert_string_equal(err.text, want);
     }
     view.count = 3;
     for (size_t len = 0; len < view.body.len; len++) {
@@ -398,6 +428,7 @@ int main(void)
         cmocka_unit_test(sections_are_stored_as_they_came),
         cmocka_unit_test(single_message_in_and_out),
         cmocka_unit_test(key_of_the_first_event),
+        cmocka_unit_test(key_behind_the_events),
         cmocka_unit_test(refused),
         cmocka_unit_test(what_cannot_be_delivered_is_refused),
         cmocka_unit_test(limits),

@@ -130,6 +130,7 @@ static void negative_epoch_is_refused(void **state)
 
     (void)state;
     assert_int_equal(come(&bad), WEIR_EINVAL);
+    assert_string_equal(err.text, "epoch -2 is negative");
     assert_int_equal(place.count, 0);
 }
 

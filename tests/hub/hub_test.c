@@ -8,6 +8,10 @@
 
 #include "hub/world.h"
 
+#define NO_PARTITION                                                                               \
+    "The specified partition is invalid for an EventHub partition sender or receiver. It should "  \
+    "be between 0 and 7."
+
 static struct world w;
 static struct weir__hub *hub;
 
@@ -75,8 +79,7 @@ static void routes(void **state)
     assert_int_equal(weir__hub_route(hub, &keyed, 2, &partition, &w.err), 0);
     assert_int_equal(partition, 2);
     assert_int_equal(weir__hub_route(hub, &keyed, 8, &partition, &w.err), WEIR_EINVAL);
-    assert_non_null(strstr(w.err.text, "The specified partition is invalid for an EventHub "
-                                       "partition sender or receiver."));
+    assert_string_equal(w.err.text, NO_PARTITION);
     payload_batch(&second, NULL, "x", 1);
     assert_int_equal(weir__batch_of_payload(&plain, WEIR__AMQP_FORMAT_BATCH, payload_bytes(&second),
                                             0, &w.err),
@@ -173,9 +176,11 @@ static void refused_batches_are_counted(void **state)
     make_batch(&batch, NULL, "x", 1);
     assert_int_equal(weir__hub_publish(hub, &batch, 9, NULL, 0, note, &seen, &w.err), WEIR_EINVAL);
     assert_int_equal(seen.fired, 0);
+    assert_int_equal(world_publish(&w, hub, 8, "x", 1, NULL), WEIR_EINVAL);
+    assert_string_equal(w.err.text, NO_PARTITION);
     assert_int_equal(world_publish(&w, hub, 0, "x", 7, NULL), 0);
     weir__hub_stats(hub, &stats);
-    assert_int_equal(stats.refused, 1);
+    assert_int_equal(stats.refused, 2);
     assert_int_equal(stats.log.events, 7);
     assert_int_equal(stats.log.batches, 1);
     assert_int_equal(stats.receivers, 0);
@@ -201,7 +206,9 @@ static void idempotent_producer_survives_a_restart(void **state)
 
     (void)state;
     assert_int_equal(weir__hub_producer_new(hub, &id, &w.err), 0);
+    next = (struct weir__log_producer){.id = 77, .epoch = 77, .sequence = 77};
     assert_int_equal(weir__hub_producer_state(hub, 4, id, &next, &w.err), 0);
+    assert_int_equal(next.id, id);
     assert_int_equal(next.epoch, 0);
     assert_int_equal(next.sequence, 0);
     assert_int_equal(publish_as(id, 0, 0, &receipt), 0);
@@ -232,6 +239,11 @@ static void a_new_epoch_fences_at_once(void **state)
 
     (void)state;
     assert_int_equal(weir__hub_producer_new(hub, &id, &w.err), 0);
+    assert_int_equal(weir__hub_producer_begin(hub, 8, id, 0, &next, &w.err), WEIR_EINVAL);
+    assert_string_equal(w.err.text, NO_PARTITION);
+    w.err.text[0] = '\0';
+    assert_int_equal(weir__hub_producer_state(hub, 8, id, &next, &w.err), WEIR_EINVAL);
+    assert_string_equal(w.err.text, NO_PARTITION);
     assert_int_equal(weir__hub_producer_begin(hub, 4, id, 0, &next, &w.err), 0);
     assert_int_equal(publish_as(id, 0, 0, &receipt), 0);
     assert_int_equal(weir__hub_producer_begin(hub, 4, id, 2, &next, &w.err), 0);

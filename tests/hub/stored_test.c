@@ -169,6 +169,36 @@ static void contradictions_are_found(void **state)
     assert_int_equal(check(), WEIR_EVERSION);
 }
 
+static void assert_says(const char *text)
+{
+    assert_int_not_equal(check(), 0);
+    assert_string_equal(err.text, text);
+}
+
+/* In this order: what stands first is not believed before what stands behind it was looked at. */
+static void what_is_wrong_is_said(void **state)
+{
+    (void)state;
+    write_payload(&facts);
+    payload_len = WEIR__STORED_HEAD_BYTES - 1;
+    assert_says("a stored batch ends inside its head");
+    payload_len = FACTS_HEAD_BYTES - 1;
+    assert_says("a stored batch ends inside its head");
+    write_payload(&facts);
+    payload[FACTS_HEAD_BYTES]++;
+    assert_says("a stored batch has a body that fails its checksum");
+    weir__store32(payload + 12, 1);
+    seal();
+    assert_says("a stored batch contradicts itself");
+    weir__store16(payload + 6, 0x8002);
+    seal();
+    assert_says("a stored batch has unknown attributes 0x8002");
+    payload[0]++;
+    assert_says("a stored batch has a head that fails its checksum");
+    payload[4]++;
+    assert_says("a stored batch has a head of unknown length");
+}
+
 static void later_attributes_stay_at_home(void **state)
 {
     struct weir__log_view view = view_of_body();
@@ -183,11 +213,9 @@ static void later_attributes_stay_at_home(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(the_layout_stays),
-        cmocka_unit_test(every_flipped_bit_is_found),
-        cmocka_unit_test(a_shorter_one_is_found),
-        cmocka_unit_test(contradictions_are_found),
+        cmocka_unit_test(what_is_written_is_read),       cmocka_unit_test(the_layout_stays),
+        cmocka_unit_test(every_flipped_bit_is_found),    cmocka_unit_test(a_shorter_one_is_found),
+        cmocka_unit_test(contradictions_are_found),      cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(later_attributes_stay_at_home),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
