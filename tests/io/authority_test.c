@@ -441,6 +441,10 @@ static void what_does_not_belong_together_is_refused(void **state)
     for (int i = 0; i < 4; i++) {
         write_file(f, names[i], good[i].bytes, good[i].len);
         assert_int_equal(weir__authority_ensure(&f->a, f->dir, f->now_ms, &f->err), WEIR_ECORRUPT);
+        assert_non_null(
+            strstr(f->err.text, i < 2
+                                    ? ": ca.key is not the key of ca.pem: move both away"
+                                    : ": server.key is not the key of server.pem: move both away"));
         write_file(f, names[i], other[i].bytes, other[i].len);
     }
     /* Both of another authority: a good pair, but not vouched for. */

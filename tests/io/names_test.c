@@ -35,6 +35,8 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 static uv_getaddrinfo_cb when_resolved;
 static char wanted_port[WEIR__PORT_MAX];
 static struct caller *aborts; /* as soon as the first connection is on its way */
+static bool keeps_waiting;    /* nobody answers what the addresses are */
+static uv_getaddrinfo_t *waiting;
 
 static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
 {
@@ -51,6 +53,8 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *req, uv_getaddrinfo
 {
     if (strcmp(host, NAME) != 0) return __real_uv_getaddrinfo(loop, req, cb, host, port, hints);
     when_resolved = cb;
+    waiting = req;
+    if (keeps_waiting) return 0;
     snprintf(wanted_port, sizeof wanted_port, "%s", port);
     return __real_uv_getaddrinfo(loop, req, on_resolved, "127.0.0.1", port, hints);
 }
@@ -110,6 +114,25 @@ static void the_last_reason_is_told(void **state)
         assert_string_equal(c.why.text, want);
         echo_stop(&e);
     }
+}
+
+/* Nor is it waited for ever; an answer that comes after that is nobody's any more. */
+static void a_name_that_is_not_answered(void **state)
+{
+    struct echo e = {.room_max = 0};
+    struct caller c = {.options.limits = {.open_ms = 50}};
+    char address[64];
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    address_of(&e, address, sizeof address, NAME);
+    keeps_waiting = true;
+    c.options.address = address;
+    expect_failure(&c, &e, WEIR_ETIMEDOUT, "connecting took too long");
+    assert_string_equal(c.why.text, "connecting took too long");
+    echo_stop(&e);
+    when_resolved(waiting, UV_ECANCELED, NULL);
+    keeps_waiting = false;
 }
 
 /* Nobody calls on behalf of a connection that is gone; what it had open is closed. */
@@ -268,6 +291,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_next_address_is_called),
         cmocka_unit_test(the_last_reason_is_told),
+        cmocka_unit_test(a_name_that_is_not_answered),
         cmocka_unit_test(called_off_on_the_way),
         cmocka_unit_test(all_addresses_have_one_port),
         cmocka_unit_test(both_families_are_listened_on),

@@ -73,17 +73,24 @@ static void a_name_outside_the_file_system_is_told(void **state)
 
 static void nobody_to_tell_is_fine_and_nonsense_is_not(void **state)
 {
-    char longest[200];
+    struct sockaddr_un any;
+    struct weir_error err = {0};
+    char longest[sizeof any.sun_path + 1] = "";
 
     (void)state;
     memset(longest, 'a', sizeof longest - 1);
     longest[0] = '/';
-    longest[sizeof longest - 1] = '\0';
     assert_int_equal(weir__notify_send(NULL, "READY=1", NULL), 0);
     assert_int_equal(weir__notify_send("", "READY=1", NULL), 0);
-    assert_int_equal(weir__notify_send("relative", "READY=1", NULL), WEIR_EINVAL);
+    assert_int_equal(weir__notify_send("relative", "READY=1", &err), WEIR_EINVAL);
+    assert_string_equal(err.text,
+                        "notifying the service manager: 'relative' is not a path or @name");
     assert_int_equal(weir__notify_send("@", "READY=1", NULL), WEIR_EINVAL);
+    assert_int_equal(weir__notify_send("/", "READY=1", NULL), WEIR_EINVAL);
+    assert_int_not_equal(weir__notify_send("/a", "READY=1", NULL), WEIR_EINVAL);
     assert_int_equal(weir__notify_send(longest, "READY=1", NULL), WEIR_EINVAL);
+    longest[sizeof longest - 2] = '\0'; /* as many as there is room for, with the NUL */
+    assert_int_equal(weir__notify_send(longest, "READY=1", NULL), WEIR_ENOTFOUND);
 }
 
 int main(void)
