@@ -1,0 +1,124 @@
+/* cut_test.c - which unfinished writes that were saved aside go with the segments of their time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "log/state.h"
+#include "support/simfs.h"
+
+#define BELOW 5000u
+#define MANY 70
+
+struct world {
+    struct simfs *disk;
+    struct weir__log *log;
+};
+
+static void put(struct world *w, const char *name)
+{
+    char path[256];
+
+    snprintf(path, sizeof path, "log/%s", name);
+    simfs_put(w->disk, path, "x", 1);
+}
+
+static int count_cuts(struct world *w)
+{
+    const char *path;
+    int count = 0;
+
+    for (size_t i = 0; (path = simfs_path(w->disk, i)) != NULL; i++)
+        count += strstr(path, "/cut") != NULL;
+    return count;
+}
+
+static bool has(struct world *w, const char *name)
+{
+    char path[256];
+    uint8_t byte;
+
+    snprintf(path, sizeof path, "log/%s", name);
+    return simfs_peek(w->disk, path, &byte, 1, 0) >= 0;
+}
+
+static int set_up(void **state)
+{
+    struct world *w = test_calloc(1, sizeof *w);
+    struct weir__log_options o = {
+        .dir = "log", .hub_id = 1, .partitions = 1, .retain_ms = -1, .no_threads = true};
+
+    w->disk = simfs_new();
+    o.fs = simfs_fs(w->disk);
+    assert_int_equal(weir__log_create(&o, NULL), 0);
+    assert_int_equal(weir__log_open(&w->log, &o, NULL), 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    weir__log_close(w->log, NULL);
+    simfs_free(w->disk);
+    test_free(w);
+    return 0;
+}
+
+/* Only what is named as one, of an older position. A name of 64 letters is too long for one. */
+static void only_old_cuts_go(void **state)
+{
+    static const struct {
+        const char *name;
+        bool stays;
+    } cases[] = {
+        {"cut-4999-1.bin", false},
+        {"cut-5000-1.bin", true},
+        {"cut-5001-1.bin", true},
+        {"cut-49999-1.bin", true},
+        {"cut-7-1.bin", false},
+        {"cut-8.bin", true},
+        {"cut_7-1.bin", true},
+        {"cuts-7-1.bin", true},
+        {"cut-7-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
+        {"cut-8-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", true},
+    };
+    struct world *w = *state;
+    size_t count = sizeof cases / sizeof cases[0];
+
+    assert_int_equal(strlen(cases[count - 1].name), 64);
+    for (size_t i = 0; i < count; i++) put(w, cases[i].name);
+    weir__cut_expire(w->log, BELOW);
+    for (size_t i = 0; i < count; i++)
+        if (has(w, cases[i].name) != cases[i].stays) fail_msg("%s", cases[i].name);
+}
+
+/* Very many take more than one look. */
+static void many_go_in_turns(void **state)
+{
+    struct world *w = *state;
+    char name[32];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "cut-%d-1.bin", 100 + i);
+        put(w, name);
+    }
+    weir__cut_expire(w->log, BELOW);
+    assert_int_equal(count_cuts(w), MANY - 64);
+    weir__cut_expire(w->log, BELOW);
+    assert_int_equal(count_cuts(w), 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(only_old_cuts_go),
+        CASE(many_go_in_turns),
+    };
+
+    return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
+}
