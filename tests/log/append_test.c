@@ -1,0 +1,165 @@
+/* append_test.c - how many batches may wait for the disk, which of them are written together, and
+ * what a completion must not do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "log/state.h"
+#include "support/simfs.h"
+
+#define WAIT weir__deadline_ns(20000)
+#define MIB (UINT64_C(1024) * 1024)
+
+struct world {
+    struct simfs *disk;
+    struct simclock clock;
+    struct weir__log_options o;
+    struct weir__log *log;
+};
+
+static int set_up(void **state)
+{
+    struct world *w = test_calloc(1, sizeof *w);
+
+    w->disk = simfs_new();
+    w->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
+    w->o = (struct weir__log_options){.fs = simfs_fs(w->disk),
+                                      .clock = simclock(&w->clock),
+                                      .dir = "log",
+                                      .hub_id = 1,
+                                      .partitions = 2,
+                                      .batch_bytes_max = 5 * MIB,
+                                      .segment_bytes_min = 16 * MIB,
+                                      .segment_bytes_max = 16 * MIB,
+                                      .retain_ms = -1,
+                                      .no_threads = true};
+    assert_int_equal(weir__log_create(&w->o, NULL), 0);
+    assert_int_equal(weir__log_open(&w->log, &w->o, NULL), 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    weir__log_close(w->log, NULL);
+    simfs_free(w->disk);
+    test_free(w);
+    return 0;
+}
+
+/* A batch that takes so many bytes, not waited for. */
+static int append(struct world *w, uint32_t bytes, struct weir_error *err)
+{
+    static const uint8_t body[5 * MIB];
+    struct weir__log_batch b = {.count = 1,
+                                .body = {weir__bytes_of(body, bytes - WEIR__BATCH_HEADER_BYTES)}};
+
+    return weir__log_append(w->log, &b, 0, NULL, NULL, err);
+}
+
+static void so_many_may_wait(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_stats stats;
+    struct weir_error err = {0};
+
+    for (uint32_t i = 0; i < WEIR__LOG_PENDING_MAX; i++) assert_int_equal(append(w, 88, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(append(w, 88, &err), WEIR_EBUSY);
+        assert_string_equal(err.text,
+                            "too much is waiting for the disk: 5767168 bytes in 65536 batches");
+    }
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+    weir__log_stats(w->log, &stats);
+    assert_int_equal(stats.batches, WEIR__LOG_PENDING_MAX);
+    assert_int_equal(stats.groups, 2);
+    assert_int_equal(append(w, 88, NULL), 0);
+    simclock_pass(&w->clock, WEIR__LOG_IDLE_MS);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(w->log->queue_cap, WEIR__LOG_PENDING_MAX); /* one waits in it */
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+    simclock_pass(&w->clock, WEIR__LOG_IDLE_MS);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(w->log->queue_cap, WEIR__LOG_QUEUE_FIRST);
+}
+
+/* Up to 4 MiB together; a larger one alone. */
+static void groups_have_a_limit(void **state)
+{
+    const struct {
+        uint32_t bytes[4];
+        uint64_t groups;
+    } cases[] = {{{2 * MIB, 2 * MIB}, 1},
+                 {{2 * MIB, 2 * MIB + 8}, 2},
+                 {{2 * MIB, 2 * MIB, 88}, 2},
+                 {{2 * MIB, 1 * MIB, 1 * MIB, 88}, 2},
+                 {{4 * MIB + 8, 88, 88}, 2}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world *w = *state;
+        struct weir__log_stats stats;
+
+        for (int k = 0; k < 4 && cases[i].bytes[k]; k++)
+            assert_int_equal(append(w, cases[i].bytes[k], NULL), 0);
+        assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+        weir__log_stats(w->log, &stats);
+        assert_int_equal(stats.groups, cases[i].groups);
+        assert_int_equal(stats.syncs, cases[i].groups);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+struct refusals {
+    struct world *w;
+    struct weir_error flush, append;
+    int flush_rc, append_rc, later_rc;
+    uint64_t stored;
+};
+
+static void wait_inside(void *user, int rc, const struct weir__log_receipt *receipt,
+                        const struct weir_error *err)
+{
+    struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of("x", 1)}};
+    struct weir__log_stats stats;
+    struct refusals *r = user;
+
+    (void)rc, (void)receipt, (void)err;
+    r->later_rc = weir__log_append(r->w->log, &b, WAIT, NULL, NULL, NULL);
+    r->flush_rc = weir__log_flush(r->w->log, WAIT, &r->flush);
+    r->append_rc = weir__log_append_wait(r->w->log, &b, WAIT, NULL, &r->append);
+    weir__log_stats(r->w->log, &stats);
+    r->stored = stats.batches;
+}
+
+/* Whoever waited there would wait for himself. */
+static void completions_must_not_wait(void **state)
+{
+    struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of("x", 1)}};
+    struct refusals r = {.w = *state, .later_rc = -1};
+
+    assert_int_equal(weir__log_append(r.w->log, &b, 0, wait_inside, &r, NULL), 0);
+    assert_int_equal(weir__log_flush(r.w->log, WAIT, NULL), 0);
+    assert_int_equal(r.flush_rc, WEIR_EDEADLOCK);
+    assert_string_equal(r.flush.text, "a flush inside a completion");
+    assert_int_equal(r.append_rc, WEIR_EDEADLOCK);
+    assert_string_equal(r.append.text, "a blocking append inside a completion");
+    assert_int_equal(r.later_rc, 0);
+    assert_int_equal(r.stored, 1);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(so_many_may_wait),
+        CASE(groups_have_a_limit),
+        CASE(completions_must_not_wait),
+    };
+
+    return cmocka_run_group_tests_name("append", tests, NULL, NULL);
+}
