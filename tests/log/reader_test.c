@@ -1,0 +1,214 @@
+/* reader_test.c - how much a reader takes at once, with how much memory, and how many files it leaves
+ * open. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "log/reader.h"
+#include "support/simfs.h"
+
+#define WAIT weir__deadline_ns(20000)
+#define KIB UINT64_C(1024)
+#define VIEWS 64
+
+struct world {
+    struct simfs *disk;
+    struct simclock clock;
+    struct weir__log_options o;
+    struct weir__log *log;
+};
+
+static int set_up(void **state)
+{
+    struct world *w = test_calloc(1, sizeof *w);
+
+    w->disk = simfs_new();
+    w->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
+    w->o = (struct weir__log_options){.fs = simfs_fs(w->disk),
+                                      .clock = simclock(&w->clock),
+                                      .dir = "log",
+                                      .hub_id = 1,
+                                      .partitions = 2,
+                                      .segment_bytes_min = 1024 * KIB,
+                                      .segment_bytes_max = 1024 * KIB,
+                                      .retain_ms = -1,
+                                      .no_threads = true};
+    assert_int_equal(weir__log_create(&w->o, NULL), 0);
+    assert_int_equal(weir__log_open(&w->log, &w->o, NULL), 0);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    weir__log_close(w->log, NULL);
+    simfs_free(w->disk);
+    test_free(w);
+    return 0;
+}
+
+/* A batch that takes so many bytes. */
+static void put(struct world *w, uint32_t partition, uint32_t bytes)
+{
+    static const uint8_t body[64 * KIB];
+    struct weir__log_batch b = {.partition = partition,
+                                .count = 1,
+                                .body = {weir__bytes_of(body, bytes - WEIR__BATCH_HEADER_BYTES)}};
+
+    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, NULL, NULL), 0);
+}
+
+/* From now on what was written is read from files. */
+static void reopen(struct world *w)
+{
+    assert_int_equal(weir__log_close(w->log, NULL), 0);
+    assert_int_equal(weir__log_open(&w->log, &w->o, NULL), 0);
+}
+
+static struct weir__log_reader *open_reader(struct world *w, size_t bytes_max)
+{
+    struct weir__log_reader *r = NULL;
+
+    assert_int_equal(weir__log_reader_open(&r, w->log, 0, 0, bytes_max, NULL), 0);
+    return r;
+}
+
+static uint32_t next(struct weir__log_reader *r, uint32_t max)
+{
+    struct weir__log_view views[VIEWS];
+    struct weir_error err = {0};
+    uint64_t missed;
+    uint32_t count;
+
+    if (weir__log_reader_next(r, views, max, &count, &missed, &err) != 0) fail_msg("%s", err.text);
+    return count;
+}
+
+/* As many batches as memory has room for, at least one, and no more than were asked for; from memory
+ * and from files alike. */
+static void memory_says_how_many(void **state)
+{
+    const struct {
+        size_t bytes_max;
+        uint32_t max, count;
+    } cases[] = {{16 * KIB, VIEWS, 2},    {16 * KIB - 1, VIEWS, 1}, {24 * KIB - 1, VIEWS, 2},
+                 {24 * KIB, VIEWS, 3},    {24 * KIB, 2, 2},         {1, VIEWS, 1},
+                 {0, VIEWS, 32}, /* 256 KiB */
+                 {1024 * KIB, VIEWS, 40}, {1024 * KIB, 0, 0}};
+    struct world *w = *state;
+
+    for (int i = 0; i < 40; i++) put(w, 0, 8 * KIB);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            struct weir__log_reader *r = open_reader(w, cases[i].bytes_max);
+
+            assert_int_equal(weir__log_reader_memory(r), 0);
+            assert_int_equal(next(r, cases[i].max), cases[i].count);
+            assert_int_equal(weir__log_reader_memory(r), 8 * KIB * cases[i].count);
+            assert_int_equal(weir__log_reader_sequence(r), cases[i].count);
+            weir__log_reader_close(r);
+        }
+        reopen(w);
+    }
+}
+
+/* Memory that one large batch needed goes with the next small one, or when the reader rests. */
+static void memory_is_given_back(void **state)
+{
+    const uint32_t sizes[] = {8 * KIB, 40 * KIB, 16 * KIB, 8 * KIB, 40 * KIB, 8 * KIB};
+    const uint32_t memory[] = {8 * KIB, 40 * KIB, 16 * KIB, 16 * KIB, 40 * KIB, 8 * KIB};
+    struct world *w = *state;
+    struct weir__log_reader *r;
+
+    for (int i = 0; i < 6; i++) put(w, 0, sizes[i]);
+    r = open_reader(w, 16 * KIB);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(next(r, 1), 1);
+        assert_int_equal(weir__log_reader_memory(r), memory[i]);
+    }
+    weir__log_reader_rest(r);
+    assert_int_equal(weir__log_reader_memory(r), 0);
+    weir__log_reader_seek(r, 0);
+    assert_int_equal(next(r, 1), 1);
+    assert_int_equal(weir__log_reader_memory(r), 8 * KIB);
+    weir__log_reader_close(r);
+}
+
+/* Batches of a partition that lie 16 KiB apart are read in one go, with what lies between them; those
+ * further apart one by one. */
+static void near_ones_are_read_together(void **state)
+{
+    const struct {
+        uint32_t between, reads, memory;
+    } cases[] = {{16 * KIB, 1, 32 * KIB}, {16 * KIB + 8, 2, 16 * KIB}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world *w = *state;
+        struct weir__log_reader *r;
+        struct weir__log_stats stats;
+        uint64_t reads;
+
+        put(w, 0, 8 * KIB);
+        put(w, 1, cases[i].between);
+        put(w, 0, 8 * KIB);
+        reopen(w);
+        r = open_reader(w, cases[i].memory);
+        reads = simfs_calls(w->disk, SIMFS_READ);
+        assert_int_equal(next(r, VIEWS), 2);
+        assert_int_equal(simfs_calls(w->disk, SIMFS_READ) - reads, cases[i].reads);
+        assert_int_equal(weir__log_reader_memory(r), cases[i].memory);
+        weir__log_stats(w->log, &stats);
+        assert_int_equal(stats.disk_reads, 1);
+        assert_int_equal(stats.tail_reads, 0);
+        weir__log_reader_close(r);
+        r = open_reader(w, cases[i].memory - 1);
+        assert_int_equal(next(r, VIEWS), 1);
+        weir__log_reader_close(r);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+/* A reader of very many segments leaves the files of some of them open for the next one. */
+static void some_files_stay_open(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_reader *r;
+    int before;
+
+    w->log->o.segment_bytes_max = 64 * KIB;
+    for (int i = 0; i < WEIR__LOG_READ_FILES_MAX + 8; i++) {
+        put(w, 0, 8 * KIB);
+        weir__mutex_lock(&w->log->lock);
+        w->log->want_roll = true;
+        assert_int_equal(weir__log_lead(w->log, NULL), 0);
+        weir__mutex_unlock(&w->log->lock);
+    }
+    reopen(w);
+    before = simfs_open_files(w->disk);
+    r = open_reader(w, 0);
+    for (int i = 0; i < WEIR__LOG_READ_FILES_MAX + 8; i++) {
+        assert_int_equal(next(r, VIEWS), 1);
+        assert_in_range(simfs_open_files(w->disk) - before, 1, WEIR__LOG_READ_FILES_MAX);
+    }
+    assert_int_equal(w->log->read_files, WEIR__LOG_READ_FILES_MAX);
+    assert_int_equal(simfs_open_files(w->disk) - before, WEIR__LOG_READ_FILES_MAX);
+    weir__log_reader_close(r);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(memory_says_how_many),
+        CASE(memory_is_given_back),
+        CASE(near_ones_are_read_together),
+        CASE(some_files_stay_open),
+    };
+
+    return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
+}
