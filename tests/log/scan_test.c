@@ -1,0 +1,176 @@
+/* scan_test.c - walking a segment that is larger than what is read of it at once: with nothing but its
+ * batches to go by, and with one of them bad. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "log/backup.h"
+#include "log/state.h"
+#include "support/simfs.h"
+
+#define WAIT weir__deadline_ns(20000)
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+#define FRONT 8192u
+#define SEGMENT "log/00000001.seg"
+#define CONTROL "log/control"
+
+/* Bytes in the log. The first 4 MiB from the first batch on, which are read at once, end within the
+ * header of the third. */
+static const uint32_t sizes[] = {3 * MIB, 1 * MIB - 40, 88, 4 * KIB,   1 * MIB + 8, 1 * MIB,
+                                 88,      300 * KIB,    88, 700 * KIB, 16 * KIB,    8 * KIB};
+#define BATCHES (sizeof sizes / sizeof sizes[0])
+
+struct world {
+    struct simfs *disk;
+    struct simclock clock;
+    struct weir__log_options o;
+    uint64_t at[BATCHES + 1]; /* in the file */
+};
+
+static void append_all(struct world *w)
+{
+    uint8_t *body = malloc(3 * MIB);
+    struct weir__log *log;
+
+    assert_non_null(body);
+    for (size_t i = 0; i < 3 * MIB; i++) body[i] = (uint8_t)(i % 251);
+    assert_int_equal(weir__log_create(&w->o, NULL), 0);
+    assert_int_equal(weir__log_open(&log, &w->o, NULL), 0);
+    w->at[0] = FRONT;
+    for (size_t i = 0; i < BATCHES; i++) {
+        struct weir__log_batch b = {.count = 1,
+                                    .body = {weir__bytes_of(body + i,
+                                                            sizes[i] - WEIR__BATCH_HEADER_BYTES)}};
+        struct weir__log_receipt receipt = {0};
+
+        assert_int_equal(weir__log_append_wait(log, &b, WAIT, &receipt, NULL), 0);
+        assert_int_equal(receipt.offset - WEIR__LOG_ORIGIN, w->at[i]);
+        w->at[i + 1] = w->at[i] + sizes[i];
+    }
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    free(body);
+}
+
+/* The control file is as it was before the first batch, as after the end of a process. */
+static int set_up(void **state)
+{
+    struct world *w = test_calloc(1, sizeof *w);
+    struct weir__control c = {.hub_id = 1};
+    struct weir__file *f = NULL;
+    int bad;
+
+    w->disk = simfs_new();
+    w->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
+    w->o = (struct weir__log_options){.fs = simfs_fs(w->disk),
+                                      .clock = simclock(&w->clock),
+                                      .dir = "log",
+                                      .hub_id = 1,
+                                      .partitions = 1,
+                                      .batch_bytes_max = 4 * MIB,
+                                      .segment_bytes_min = 8 * MIB,
+                                      .segment_bytes_max = 8 * MIB,
+                                      .retain_ms = -1,
+                                      .no_threads = true};
+    append_all(w);
+    assert_int_equal(w->o.fs->ops->open(w->o.fs, CONTROL, 0, &f, NULL), 0);
+    assert_int_equal(weir__control_read(f, &c, &bad, NULL), 0);
+    c.watermark = c.epoch_start = WEIR__LOG_ORIGIN + FRONT;
+    c.heads[0] = (struct weir__head){0};
+    for (int copy = 0; copy < 2; copy++)
+        assert_int_equal(weir__control_write(f, &c, true, NULL), 0);
+    weir__control_fini(&c);
+    weir__file_close(f);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+
+    simfs_free(w->disk);
+    test_free(w);
+    return 0;
+}
+
+/* Opens a copy of the disk; this byte of the batch `bad` is spoilt first. */
+static void open_copy(struct world *w, size_t bad, uint64_t byte, struct simfs **disk,
+                      struct weir__log **log)
+{
+    struct weir__log_options o = w->o;
+    struct weir_error err = {0};
+
+    *disk = simfs_clone(w->disk);
+    o.fs = simfs_fs(*disk);
+    if (bad < BATCHES) simfs_flip(*disk, SEGMENT, (w->at[bad] + byte) * 8);
+    if (weir__log_open(log, &o, &err) != 0) fail_msg("%s", err.text);
+}
+
+static void all_of_it_is_found(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_stats stats;
+    struct weir__log *log;
+    struct simfs *disk;
+
+    open_copy(w, BATCHES, 0, &disk, &log);
+    weir__log_stats(log, &stats);
+    assert_int_equal(stats.damaged_ranges, 0);
+    assert_int_equal(stats.stored_bytes, w->at[BATCHES] - FRONT);
+    assert_int_equal(log->visible - WEIR__LOG_ORIGIN, w->at[BATCHES]);
+    assert_int_equal(log->heads[0].next_sequence, BATCHES);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    simfs_free(disk);
+}
+
+/* Whoever copies a log that is in use finds the same end. */
+static void a_backup_finds_all_of_it(void **state)
+{
+    struct world *w = *state;
+    struct weir__backup_log from = {w->o.fs, "log", 1};
+    struct weir__backup_moment m;
+
+    assert_int_equal(weir__backup_moment_take(&from, &m, NULL), 0);
+    assert_int_equal(m.end - WEIR__LOG_ORIGIN, w->at[BATCHES]);
+    assert_int_equal(m.walked, BATCHES);
+    assert_int_equal(m.heads[0].next_sequence, BATCHES);
+    weir__backup_moment_fini(&m);
+}
+
+/* The range that is lost is just that batch: what lies behind it proves that it was there. */
+static void one_bad_batch_is_one_range(void **state)
+{
+    const uint64_t bytes[] = {20, WEIR__BATCH_HEADER_BYTES}; /* of the header, of the body */
+    struct world *w = *state;
+
+    for (size_t i = 0; i + 1 < BATCHES; i++)
+        for (int k = 0; k < 1 + (i % 4 == 1); k++) {
+            struct weir__log *log;
+            struct simfs *disk;
+
+            open_copy(w, i, bytes[k], &disk, &log);
+            assert_int_equal(log->damage_count, 1);
+            assert_int_equal(log->damages[0].at, w->at[i]);
+            assert_int_equal(log->damages[0].to - log->damages[0].from, sizes[i]);
+            assert_int_equal(log->visible - WEIR__LOG_ORIGIN, w->at[BATCHES]);
+            assert_int_equal(log->heads[0].next_sequence, BATCHES);
+            assert_int_equal(weir__log_close(log, NULL), 0);
+            simfs_free(disk);
+        }
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        CASE(all_of_it_is_found),
+        CASE(a_backup_finds_all_of_it),
+        CASE(one_bad_batch_is_one_range),
+    };
+
+    return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
+}
