@@ -209,8 +209,9 @@ static void show_json(const struct row *row)
     show_number(r && r->marked ? (int64_t)r->sequence : -1, ",\"last_sequence\":");
     show_number(row->last, ",\"lag\":");
     show_number(row->lag, ",\"lag_ms\":");
-    show_number(row->lag_ms, owned || !r ? "" : ",\"unowned_since\":");
-    if (!owned && r) printf("\"%s\"", weir__when_text(r->modified_ms, when));
+    show_number(row->lag_ms, "");
+    if (!owned && r && r->rc == 0)
+        printf(",\"unowned_since\":\"%s\"", weir__when_text(r->modified_ms, when));
     if (r && r->rc != 0) printf(",\"error\":\"the record cannot be understood\"");
     printf("}\n");
 }

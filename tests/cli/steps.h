@@ -84,7 +84,7 @@ static int run(const struct weir__command *command, const char *line)
     return code;
 }
 
-static void take_steps(const struct step *steps, size_t count)
+static inline void take_steps(const struct step *steps, size_t count)
 {
     for (const struct step *s = steps; s < steps + count; s++) {
         int code = run(s->command, s->line);
