@@ -1,0 +1,152 @@
+/* tail_test.c - weir tail on a folder: which events, in which order, and when it ends. */
+#include "cli/steps.h"
+
+#include <inttypes.h>
+
+#include "base/thread.h"
+#include "weir/weir.h"
+
+#define FOUR                                                                                       \
+    {&weir__command_hub_create, "a --partitions 3", 0, "created hub a with 3 partitions\n"},       \
+        {&weir__command_send, "a one --partition 1", 0, "acknowledged 1 event\n"},                 \
+        {&weir__command_send, "a two --partition 0", 0, "acknowledged 1 event\n"},                 \
+        {&weir__command_send, "a three --partition 1", 0, "acknowledged 1 event\n"},               \
+    {                                                                                              \
+        &weir__command_send, "a four --partition 2", 0, "acknowledged 1 event\n"                   \
+    }
+
+static void partitions_are_merged_by_time(void **state)
+{
+    static const struct step steps[] = {
+        FOUR,
+        {&weir__command_tail, "a --until-end", 0, "one\ntwo\nthree\nfour\n"},
+        {&weir__command_tail, "a --count 4", 0, "one\ntwo\nthree\nfour\n"},
+        {&weir__command_tail, "a --count 3 --until-end", 0, "one\ntwo\nthree\n"},
+        {&weir__command_tail, "a --count 1", 0, "one\n"},
+        {&weir__command_tail, "a --count 0", 0, ""},
+        {&weir__command_tail, "a --partition 1 --until-end", 0, "one\nthree\n"},
+        {&weir__command_tail, "a --partition 0 --until-end --json", 0,
+         "{\"partition\":\"0\",\"sequence\":0,\"offset\":\"OFFSET\",\"enqueued_time\":\"TIME\","
+         "\"key\":null,\"body\":\"two\",\"properties\":{}}\n"},
+    };
+
+    (void)state;
+    TAKE(steps);
+}
+
+static struct weir_partition_info look_at(uint32_t partition)
+{
+    struct weir_partition_info info;
+    struct weir_error err;
+    struct weir *w;
+
+    assert_int_equal(weir_open(&w, dir, NULL, &err), 0);
+    assert_int_equal(weir_partition_info(w, "a", partition, &info, &err), 0);
+    assert_int_equal(weir_close(w, &err), 0);
+    return info;
+}
+
+/* What comes from a place up to the end, of all partitions and of number 1. */
+static void expect_from(const char *from, uint64_t value, const char *all, const char *one)
+{
+    const char *const said[] = {all, one};
+    char line[128];
+
+    for (int i = 0; i < 2; i++) {
+        if (!said[i]) continue;
+        snprintf(line, sizeof line, "a --until-end --from %s%" PRIu64 "%s", from, value,
+                 i ? " --partition 1" : "");
+        assert_int_equal(run(&weir__command_tail, line), 0);
+        if (strcmp(said_out, said[i]) != 0) fail_msg("%s: %s", line, said_out);
+    }
+}
+
+/* Where one partition has nothing more, the others go on. */
+static void a_place_is_asked_of_each_partition(void **state)
+{
+    static const struct step steps[] = {FOUR};
+    struct weir_partition_info info[3];
+
+    (void)state;
+    TAKE(steps);
+    for (uint32_t i = 0; i < 3; i++) info[i] = look_at(i);
+    expect_from("sequence:", 0, "one\ntwo\nthree\nfour\n", "one\nthree\n");
+    expect_from("sequence:", 1, "three\n", "three\n");
+    expect_from("sequence:", 2, "", "");
+    expect_from("sequence:", 3, "", NULL);
+    expect_from("offset:", info[0].last_offset, "two\nthree\nfour\n", "three\n");
+    expect_from("offset:", info[0].last_offset + 1, "three\nfour\n", "three\n");
+    expect_from("offset:", info[1].last_offset, "three\nfour\n", "three\n");
+    expect_from("offset:", info[1].last_offset + 1, "four\n", NULL);
+    expect_from("offset:", info[2].last_offset, "four\n", NULL);
+    expect_from("offset:", info[2].last_offset + 1, "", NULL);
+    expect_from("time:", 0, "one\ntwo\nthree\nfour\n", "one\nthree\n");
+    expect_from("time:", (uint64_t)info[2].last_time_ms + 1, "", "");
+    assert_int_equal(run(&weir__command_tail, "a --until-end --from latest"), 0);
+    assert_string_equal(said_out, "");
+}
+
+#define LATE "weir: tail: the end was not reached in time; a longer --timeout may help\n"
+
+static void it_ends_when_its_time_is_over(void **state)
+{
+    static const struct step steps[] = {
+        FOUR,
+        {&weir__command_hub_create, "b --partitions 1", 0, "created hub b with 1 partition\n"},
+        {&weir__command_tail, "b --until-end", 0, ""},
+        {&weir__command_tail, "b --until-end --timeout 0s", 0, ""},
+        {&weir__command_hub_create, "c --partitions 2", 0, "created hub c with 2 partitions\n"},
+        {&weir__command_send, "c one --partition 1", 0, "acknowledged 1 event\n"},
+        {&weir__command_tail, "c --until-end --from sequence:5", 0, ""},
+        {&weir__command_tail, "a --from latest --timeout 0s", 5, LATE},
+        {&weir__command_tail, "b --timeout 0s", 5, LATE},
+    };
+    int64_t began_ns;
+
+    (void)state;
+    TAKE(steps);
+    began_ns = weir__mono_ns();
+    assert_int_equal(run(&weir__command_tail, "a --from latest --timeout 120ms"), 5);
+    assert_true(weir__mono_ns() - began_ns >= INT64_C(120000000));
+    began_ns = weir__mono_ns();
+    assert_int_equal(run(&weir__command_tail, "a --timeout 30ms --json"), 5);
+    assert_true(weir__mono_ns() - began_ns >= INT64_C(30000000));
+    assert_non_null(strstr(said_out, "\"body\":\"four\""));
+}
+
+static void what_is_not_there_is_told(void **state)
+{
+    static const struct step steps[] = {
+        FOUR,
+        {&weir__command_tail, "a --from soon", 2,
+         "weir: tail: --from 'soon' is not a position; try 'weir tail --help'\n"},
+        {&weir__command_tail, "a --partition 4294967296", 2,
+         "weir: tail: --partition is too large; try 'weir tail --help'\n"},
+        {&weir__command_tail, "z --until-end", 3,
+         "weir: tail: there is no hub 'z'; 'weir hub list' and 'weir hub show HUB' show what is "
+         "there\n"},
+        {&weir__command_tail, "a --group g --until-end", 3,
+         "weir: tail: hub 'a' has no consumer group 'g'; 'weir hub list' and 'weir hub show HUB' "
+         "show what is there\n"},
+    };
+
+    (void)state;
+    TAKE(steps);
+    assert_int_equal(run(&weir__command_tail, "a --partition 4294967295"), 3);
+    assert_int_equal(run(&weir__command_tail, "a --partition 3"), 3);
+    assert_int_equal(run(&weir__command_tail, "a --partition 2 --until-end"), 0);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(partitions_are_merged_by_time),
+        CASE(a_place_is_asked_of_each_partition),
+        CASE(it_ends_when_its_time_is_over),
+        CASE(what_is_not_there_is_told),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
