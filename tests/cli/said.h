@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#define SAID_BYTES 65536
+#define SAID_BYTES 262144
 
 static char said_out[SAID_BYTES], said_err[SAID_BYTES];
 static FILE *said_file[2];
