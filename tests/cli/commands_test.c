@@ -260,12 +260,37 @@ static void what_does_not_go_together_is_not_sent(void **state)
     TAKE(steps);
 }
 
+/* A number of more than 32 bits is not taken for what its lower ones say. */
+static void a_load_has_its_limits(void **state)
+{
+    static const struct step steps[] = {
+        {&weir__command_hub_create, "a --partitions 1", 0, "created hub a with 1 partition\n"},
+        {&weir__command_bench_send, "a --size 15", 2,
+         "weir: bench send: --size must be 16 to 1048576; try 'weir bench send --help'\n"},
+        {&weir__command_bench_send, "a --size 4294967312", 2,
+         "weir: bench send: --size must be 16 to 1048576; try 'weir bench send --help'\n"},
+        {&weir__command_bench_send, "a --batch 4294967297 --count 1", 2,
+         "weir: bench send: --batch must be 1 to 4096; try 'weir bench send --help'\n"},
+        {&weir__command_bench_send, "a --partitions 4294967297 --count 1", 2,
+         "weir: bench send: --partitions 4294967295: the hub has 1; try 'weir bench send "
+         "--help'\n"},
+        {&weir__command_bench_wire, "publish --connect 127.0.0.1:1 --hub a --size 4294967396", 2,
+         "weir: bench wire: --size must be 8 to 1048576; try 'weir bench wire --help'\n"},
+        {&weir__command_bench_wire, "publish --connect 127.0.0.1:1 --hub a --batch 4294967297", 2,
+         "weir: bench wire: --batch must be 1 to 1024; try 'weir bench wire --help'\n"},
+    };
+
+    (void)state;
+    TAKE(steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hubs_are_made_changed_and_deleted, begin, end),
         cmocka_unit_test_setup_teardown(what_a_hub_keeps_is_shown, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_go_together_is_not_sent, begin, end),
+        cmocka_unit_test_setup_teardown(a_load_has_its_limits, begin, end),
         cmocka_unit_test_setup_teardown(keys_are_added_rotated_and_removed, begin, end),
     };
 

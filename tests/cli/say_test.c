@@ -275,6 +275,13 @@ static void a_folder_that_all_may_change_is_doubted(void **state)
              "ends that",
              dir);
     assert_string_equal(weir__folder_doubt(dir), text);
+    assert_int_equal(chmod(dir, 0700), 0);
+    if (chown(dir, 65534, (gid_t)-1) == 0) { /* which root may, and then it is another's */
+        snprintf(text, sizeof text,
+                 "%s belongs to another user (65534), who may change or remove what is stored",
+                 dir);
+        assert_string_equal(weir__folder_doubt(dir), text);
+    }
     tempdir_remove(dir);
     assert_null(weir__folder_doubt(dir));
 }
