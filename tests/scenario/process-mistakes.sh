@@ -51,6 +51,9 @@ last=$(($("$WEIR" hub show short --data d | awk '$1 == "0" { print $4 }') - 1))
 [ "$first" -gt 3 ] || fail "nothing was dropped"
 gone_is_told() {
     expect 0 "$WEIR" checkpoint set short --partition 0 --sequence 2 --store sqlite:old.db "$@"
+    expect 0 "$WEIR" group describe short --store sqlite:old.db --json "$@"
+    behind=$(sed -n 's/.*"lag":\([0-9]*\),.*/\1/p' out)
+    [ "$behind" -le $((last + 1 - first)) ] || fail "a lag of $behind, and $first to $last are kept"
     run short --store sqlite:old.db "$@"
     await told '"partition":"0".*"action":"receiving".*[0-9]* events of partition 0 are gone.*going on at [0-9]*'
     # Retention works beside this, so more may have gone meanwhile.

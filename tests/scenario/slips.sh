@@ -18,8 +18,12 @@ meant 'snd q' send
 meant 'hub crate q' 'hub create'
 meant 'hbu create q' 'hub create'
 meant 'help versoin' version
+meant smi sim
+meant sexx send # two slips, in a word of four
 expect 2 "$WEIR" xyzzy
 said "unknown command 'xyzzy'; try 'weir --help'" err
+expect 2 "$WEIR" xxm # two slips make any word of three
+said "unknown command 'xxm'; try 'weir --help'" err
 for word in hub group checkpoint key bench; do
     expect 2 "$WEIR" $word
     said "usage: weir $word COMMAND" err
