@@ -453,7 +453,8 @@ int weir__runner_stop(struct weir_processor *x, int64_t timeout_ms, struct weir_
     weir__mutex_unlock(&x->lock);
     part(x);
     if (behind > 0)
-        return weir__fail(err, WEIR_ETIMEDOUT, "%u handlers did not return in time", behind);
+        return weir__fail(err, WEIR_ETIMEDOUT, "%u handler%s did not return in time", behind,
+                          behind == 1 ? "" : "s");
     if (!done)
         return weir__fail(err, WEIR_EUNREACHABLE,
                           "the partitions could not be handed over in time; others have them when"

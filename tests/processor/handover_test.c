@@ -134,6 +134,7 @@ static void stop_with_a_hanging_handler(void)
     fleet_await(f, atomic_load(&with.inside) == 1 && f->next[1] == 5);
     began_ns = weir__mono_ns();
     assert_int_equal(weir_processor_stop(a.processor, 400, &err), WEIR_ETIMEDOUT);
+    assert_string_equal(err.text, "1 handler did not return in time");
     assert_in_range((weir__mono_ns() - began_ns) / 1000000, 300, 5000);
     assert_int_equal(f->reasons[WEIR_CLOSED_SHUTDOWN], 1);
     let_go(f, &with);
@@ -161,6 +162,22 @@ static void stop_does_not_wait_for_ever(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* What was told last is about a handler that runs for longer than `ms`; so it ends. */
+static void assert_overdue(struct fleet *f, long long ms, const char *end)
+{
+    long long running_ms = 0;
+    unsigned partition;
+    int len = 0;
+
+    fleet_lock(f);
+    assert_int_equal(f->last_code, WEIR_ETIMEDOUT);
+    sscanf(f->last_error, "handling: the handler of partition %u has been running for %lld ms%n",
+           &partition, &running_ms, &len);
+    if (len == 0 || strcmp(f->last_error + len, end) != 0) fail_msg("%s", f->last_error);
+    assert_in_range(running_ms, ms, PATIENCE_MS);
+    fleet_unlock(f);
+}
+
 static void a_slow_handler_is_reported(void **state)
 {
     struct fleet *f = fleet_new(2);
@@ -174,9 +191,7 @@ static void a_slow_handler_is_reported(void **state)
     publish_all(f, 5);
     copy_start_with(&a, f, &o);
     fleet_await(f, f->errors[WEIR_HANDLING] == 1);
-    fleet_lock(f);
-    assert_int_equal(f->last_code, WEIR_ETIMEDOUT);
-    fleet_unlock(f);
+    assert_overdue(f, 30, "");
     let_go(f, &with);
     fleet_await(f, atomic_load(&with.mark) == 0);
     weir_processor_stats(a.processor, &stats);
@@ -201,6 +216,7 @@ static void a_slow_handler_loses_its_partition(void **state)
     publish_all(f, 5);
     copy_start_with(&a, f, &o);
     fleet_await(f, f->errors[WEIR_HANDLING] == 1 && atomic_load(&with.revoked));
+    assert_overdue(f, 30, ": the partition is given away");
     publish(f, 1, 5);
     fleet_await(f, f->next[1] == 10);
     assert_int_equal(f->closes, 0);
