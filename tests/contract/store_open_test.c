@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#define SHOWN_MAX 128
+
 static struct weir_error err;
 
 static void a_url_opens_its_store(void **state)
@@ -66,7 +68,7 @@ static void what_is_none_is_shown_as_it_was_typed(void **state)
         {"mysql://me:secret@host/db", "the store 'mysql...' is"},
         {"me@host", "the store '...' is"},
     };
-    char path[1000];
+    char path[SHOWN_MAX + 2];
     struct weir_store *s;
 
     (void)state;
@@ -75,10 +77,17 @@ static void what_is_none_is_shown_as_it_was_typed(void **state)
         assert_memory_equal(err.text, none[i].shown, strlen(none[i].shown));
     }
     memset(path, 'p', sizeof path);
-    path[sizeof path - 1] = '\0';
-    assert_int_equal(weir_store_open(&s, path, NULL, &err), WEIR_EINVAL);
-    assert_non_null(strstr(err.text, "ppp...' is of no kind that is known: there are memory:,"
-                                     " sqlite:PATH and postgres://USER@HOST/DATABASE"));
+    for (size_t len = SHOWN_MAX; len <= SHOWN_MAX + 1; len++) {
+        char text[512];
+        path[len] = '\0';
+        snprintf(text, sizeof text,
+                 "the store '%.*s%s' is of no kind that is known: there are memory:, sqlite:PATH"
+                 " and postgres://USER@HOST/DATABASE",
+                 SHOWN_MAX, path, len > SHOWN_MAX ? "..." : "");
+        assert_int_equal(weir_store_open(&s, path, NULL, &err), WEIR_EINVAL);
+        assert_string_equal(err.text, text);
+        path[len] = 'p';
+    }
 }
 
 static void urls_of_servers_are_looked_at(void **state)

@@ -804,6 +804,9 @@ static void a_name_is_taken_once(void **state)
     o.name = "left";
     copy_start_with(&a, f, &o);
     assert_string_equal(weir_processor_name(a.processor), "left");
+    assert_int_equal(weir_processor_step(a.processor, 0, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "the processor has threads of its own");
+    assert_int_equal(weir_processor_stop(NULL, 0, &err), 0);
     copy_open(&b, f);
     assert_int_equal(weir_processor_start(&b.processor, b.source, b.store, &o, &err), WEIR_EEXIST);
     copy_close(&b);
