@@ -61,7 +61,7 @@ void weir__amqp_gathered_flush(struct weir__amqp *e)
 
     if (!s) return;
     e->gathered_session = NULL;
-    if (!s->sent_end && e->stage == WEIR__AMQP_STAGE_LIVE) write_outcome(s, &e->gathered);
+    if (e->stage == WEIR__AMQP_STAGE_LIVE) write_outcome(s, &e->gathered);
 }
 
 /* Nobody will settle what is left of a link that goes. */
