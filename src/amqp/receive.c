@@ -42,12 +42,13 @@ static inline const uint8_t *read_tag(const uint8_t *p, struct weir__bytes *out)
     return p + 2 + p[1];
 }
 
-/* Null or false, each of up to five bytes, of eight that can be read. */
+/* The first of more, rcv-settle-mode, state, resume and aborted, of eight bytes that can be read: each
+ * is null, or false where it is a boolean. */
 static inline bool are_unset(const uint8_t *p, unsigned count)
 {
     uint64_t mask = ((uint64_t)1 << 8 * count) - 1;
 
-    return !(((weir__load64(p) & 0xfdfdfdfdfdfdfdfd) ^ 0x4040404040404040) & mask);
+    return !(((weir__load64(p) & 0xfdfdfdfdfdfffffd) ^ 0x4040404040404040) & mask);
 }
 
 /* Null, true or false, as a byte. */
