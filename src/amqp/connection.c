@@ -99,8 +99,6 @@ bool weir__amqp_fall(struct weir__amqp *e)
 {
     e->stage = WEIR__AMQP_STAGE_CLOSED;
     e->fallen = true;
-    e->run_session = NULL;
-    e->gathered_session = NULL;
     return false;
 }
 
@@ -261,7 +259,6 @@ void weir__amqp_close(struct weir__amqp *e, const struct weir__amqp_error *error
 {
     if (e->stage >= WEIR__AMQP_STAGE_CLOSING) return;
     if (e->stage < WEIR__AMQP_STAGE_LIVE) {
-        e->problem = (struct weir__amqp_error){0};
         e->local = true;
         weir__amqp_fall(e);
         return;

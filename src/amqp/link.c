@@ -259,7 +259,7 @@ int weir__amqp_attach(struct weir__amqp_session *s, const struct weir__amqp_term
     struct weir__amqp_link *l;
     int rc;
 
-    if (s->sent_end || s->told || s->e->stage > WEIR__AMQP_STAGE_LIVE)
+    if (s->sent_end || s->e->stage > WEIR__AMQP_STAGE_LIVE)
         return weir__fail(err, WEIR_ECLOSED, "attach");
     if (t->name.len > WEIR__AMQP_NAME_MAX) return weir__fail(err, WEIR_ETOOBIG, "a link's name");
     if (most > HANDLE_MAX) most = HANDLE_MAX;

@@ -95,7 +95,6 @@ void weir__amqp_session_drop(struct weir__amqp_session *s)
     if (s->next) s->next->back = s->back;
     if (e->run_session == s) e->run_session = NULL;
     if (e->gathered_session == s) e->gathered_session = NULL;
-    if (e->sweep == s) e->sweep = NULL;
     e->session_count--;
     e->thing_bytes -= sizeof *s + (s->in.owner ? ring_bytes(&s->in) : 0) +
                       (s->out.owner ? ring_bytes(&s->out) : 0);
@@ -199,7 +198,7 @@ static void write_end(struct weir__amqp_session *s, const struct weir__amqp_erro
 
 void weir__amqp_end(struct weir__amqp_session *s, const struct weir__amqp_error *error)
 {
-    if (s->sent_end || s->told || s->e->stage > WEIR__AMQP_STAGE_LIVE) return;
+    if (s->sent_end || s->e->stage > WEIR__AMQP_STAGE_LIVE) return;
     write_end(s, error);
 }
 

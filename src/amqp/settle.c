@@ -129,7 +129,7 @@ void weir__amqp_settle(struct weir__amqp_link *l, uint32_t first, uint32_t last,
     struct weir__amqp_settlement *g = &e->gathered;
     bool settled = l->rcv_mode == WEIR__AMQP_RECEIVE_FIRST;
 
-    if (s->sent_end || s->told || e->stage != WEIR__AMQP_STAGE_LIVE) return;
+    if (s->sent_end || e->stage != WEIR__AMQP_STAGE_LIVE) return;
     if (e->gathered_session == s && g->outcome == outcome && g->settled == settled && !error &&
         first == g->last + 1) {
         g->last = last;

@@ -278,8 +278,7 @@ static inline void weir__amqp_ring_clear(struct weir__amqp_ring *r, uint32_t fir
 /* Whether commands for this link make sense still. */
 static inline bool weir__amqp_link_usable(const struct weir__amqp_link *l)
 {
-    return !l->sent_detach && !l->told && !l->s->sent_end && !l->s->told &&
-           l->s->e->stage <= WEIR__AMQP_STAGE_LIVE;
+    return !l->sent_detach && !l->s->sent_end && l->s->e->stage <= WEIR__AMQP_STAGE_LIVE;
 }
 
 static inline void weir__amqp_trace(struct weir__amqp *e, bool outgoing, const uint8_t *at,
