@@ -68,6 +68,7 @@ static void anonymous_comes_in_whatever_it_says(void **state)
         peer_hear(&p, WEIR__AMQP_OPEN);
         expect(&p.side, WEIR__AMQP_EVENT_SASL);
         expect(&p.side, WEIR__AMQP_EVENT_OPEN);
+        assert_int_equal(last_event.mechanism, i == 3 ? WEIR__AMQP_MSSBCBS : WEIR__AMQP_ANONYMOUS);
         peer_fini(&p);
     }
 }
@@ -133,6 +134,10 @@ static void sasl_may_be_skipped_unless_required(void **state)
     peer_hear_header(&p, 0);
     peer_hear(&p, WEIR__AMQP_OPEN);
     assert_int_equal(last_event.mechanism, WEIR__AMQP_NO_SASL);
+    weir__amqp_sasl_answer(p.side.e, false); /* nobody asked */
+    peer_listen(&p);
+    peer_hear_nothing(&p);
+    assert_false(weir__amqp_closed(p.side.e));
     peer_fini(&p);
 
     offer(0, true);
@@ -387,6 +392,8 @@ static void open_comes_first_and_only_once(void **state)
     peer_hear(&p, WEIR__AMQP_OPEN);
     c = peer_hear(&p, WEIR__AMQP_CLOSE);
     assert_condition(&c.close.error, WEIR__AMQP_COND_INVALID_FIELD);
+    assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->text,
+                        "open.max-frame-size is 511, the least is 512");
     peer_fini(&p);
 }
 
@@ -425,6 +432,8 @@ static void close_is_answered_or_forgotten(void **state)
             weir__amqp_tick(p.side.e, 25000);
         take_events(&p.side);
         expect(&p.side, WEIR__AMQP_EVENT_END);
+        assert_string_equal(p.side.told[p.side.taken].text,
+                            answered ? "" : "close was not answered");
         assert_true(expect(&p.side, WEIR__AMQP_EVENT_CLOSE)->local);
         peer_fini(&p);
     }

@@ -111,7 +111,7 @@ static void accept_settled(struct side *s, const struct weir__amqp_event *ev)
  * flight. */
 static void an_attach_is_answered_in_full(void **state)
 {
-    struct weir__amqp_composite c;
+    struct weir__amqp_composite c, inner;
 
     (void)state;
     peer_open(&p, &(struct weir__amqp_options){0}, &(struct manners){0});
@@ -119,7 +119,10 @@ static void an_attach_is_answered_in_full(void **state)
     peer_say(&p, 0, "12: a1 03 'eh1' 43 42 40 40 40 00 53 29 c0 06 01 a1 03 'eh1' 40 40 43");
     c = peer_hear(&p, WEIR__AMQP_ATTACH);
     assert_int_equal(c.attach.source.type, WEIR__AMQP_DESCRIBED); /* it was null */
-    assert_int_equal(c.attach.target.type, WEIR__AMQP_DESCRIBED);
+    assert_int_equal(weir__amqp_composite_of(&c.attach.target,
+                                             WEIR__AMQP_KIND_SET(WEIR__AMQP_TARGET), &inner, NULL),
+                     0);
+    assert_bytes(inner.target.address.bytes, weir__bytes_of("eh1", 3)); /* as it was */
     assert_int_equal(c.attach.role.u, WEIR__AMQP_RECEIVER);
     assert_int_equal(c.attach.max_message_size.u, 1048576);
     assert_int_equal(c.attach.snd_settle_mode.u, WEIR__AMQP_SEND_MIXED);
@@ -128,8 +131,12 @@ static void an_attach_is_answered_in_full(void **state)
     assert_int_equal(c.flow.delivery_count.type, WEIR__AMQP_UINT);
     assert_int_equal(c.flow.next_incoming_id.type, WEIR__AMQP_UINT);
     assert_int_equal(c.flow.incoming_window.u, 256);
-    peer_say(&p, 0, "12: a1 01 'r' 52 07 41 50 01 50 01 00 53 28 45 00 53 29 45");
+    peer_say(&p, 0, "12: a1 01 'r' 52 07 41 50 01 50 01 00 53 28 c0 06 01 a1 03 'eh2' 00 53 29 45");
     c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_int_equal(weir__amqp_composite_of(&c.attach.source,
+                                             WEIR__AMQP_KIND_SET(WEIR__AMQP_SOURCE), &inner, NULL),
+                     0);
+    assert_bytes(inner.source.address.bytes, weir__bytes_of("eh2", 3));
     assert_int_equal(c.attach.initial_delivery_count.type, WEIR__AMQP_UINT);
     assert_int_equal(c.attach.initial_delivery_count.u, 0);
     assert_int_equal(c.attach.snd_settle_mode.u, WEIR__AMQP_SEND_SETTLED);

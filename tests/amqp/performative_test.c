@@ -102,6 +102,38 @@ static void what_is_wrong_is_told_apart(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) read_hex(rows[i].hex, rows[i].want);
 }
 
+/* Where it is wrong, and what is expected there. */
+static void what_is_wrong_is_named(void **state)
+{
+    static const struct {
+        const char *hex, *text;
+    } rows[] = {
+        {"00 53 10 c0 02 01 43", "open.container-id may not be a uint"},
+        {"00 53 10 c0 02 01 40", "open.container-id is missing"},
+        {"00 53 40 c0 08 01 e0 05 01 a1 02 'ab'",
+         "sasl-mechanisms.sasl-server-mechanisms may not be a array"},
+        {"00 53 18 c0 03 02 40 40", "close with 2 fields"},
+        {"00 53 18 c0 03 01 40 40", "close with bytes after its fields"},
+        {"00 53 18 c0 05 01 a1 05 'ab'", "close.error, byte 2: ends too early"},
+        {"45", "a composite must begin with 00"},
+        {"00 53 77 45", "an unknown descriptor does not belong here"},
+    };
+    struct weir__amqp_value v = weir__amqp_unsigned(WEIR__AMQP_UINT, 1);
+    struct weir__amqp_composite c;
+    struct weir_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__bytes b = sample_hex(rows[i].hex);
+        struct weir__amqp_cursor in = weir__amqp_cursor_of(b);
+        assert_int_not_equal(weir__amqp_composite_read(&in, ALL, &c, &err), 0);
+        assert_string_equal(err.text, rows[i].text);
+        sample_free(b);
+    }
+    assert_int_equal(weir__amqp_composite_of(&v, ALL, &c, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "a uint where a composite should be");
+}
+
 /* Sixty descriptors within each other are refused wherever they stand. */
 static void depth_is_limited(void **state)
 {
@@ -183,6 +215,7 @@ int main(void)
         cmocka_unit_test(every_field_is_written),
         cmocka_unit_test(absent_fields_have_their_defaults),
         cmocka_unit_test(what_is_wrong_is_told_apart),
+        cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(depth_is_limited),
         cmocka_unit_test(random_composites_survive),
     };

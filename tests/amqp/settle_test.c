@@ -184,6 +184,7 @@ static void the_window_follows_what_is_unsettled(void **state)
     peer_say(&p, 0, "14: 43 70 00000800 a0 01 'x' 43 42 42 | 'm'"); /* one more */
     c = peer_hear(&p, WEIR__AMQP_END);
     assert_condition(&c.end.error, WEIR__AMQP_COND_WINDOW);
+    assert_string_equal(p.side.told[p.side.count - 1].text, "a transfer without a window");
     peer_fini(&p);
 
     receive(2048); /* and a link that goes takes its stragglers with it, and says so */

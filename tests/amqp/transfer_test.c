@@ -427,6 +427,9 @@ static void long_tags_are_taken(void **state)
                              lengths[i]);
         else
             peer_hear(&peer, WEIR__AMQP_END);
+        if (lengths[i] > 255)
+            assert_string_equal(expect(&peer.side, WEIR__AMQP_EVENT_DETACH)->text,
+                                "a delivery-tag of 256 bytes, at most 255 are taken");
         peer_fini(&peer);
     }
 }
