@@ -81,11 +81,33 @@ static void limits_are_kept(void **state)
     memset(resource, '/', sizeof resource);
     resource[WEIR__TOKEN_RESOURCE_MAX + 1] = '\0';
     assert_int_equal(weir__token_make(token, resource, NAME, KEY, 1, &err), WEIR_ETOOBIG);
+    assert_non_null(strstr(err.text, "a token for a name of "));
     resource[WEIR__TOKEN_RESOURCE_MAX] = '\0';
     assert_int_equal(weir__token_make(token, resource, NAME, KEY, INT64_MAX, &err), 0);
     assert_int_equal(weir__token_expiry(token), INT64_MAX);
-    assert_int_equal(weir__token_expiry("SharedAccessSignature sr=se=5&sig=x"), 0);
     assert_int_equal(weir__token_expiry(""), 0);
+}
+
+/* The end stands behind its name, wherever that is among the parts, and nowhere else. */
+static void the_end_is_found_by_its_name(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t end;
+    } cases[] = {
+        {"SharedAccessSignature sr=se=5&sig=x", 0},
+        {"SharedAccessSignature sr=a&sig=x&se=1700000000", 1700000000},
+        {"SharedAccessSignature se=12&sr=a", 12},
+        {"SharedAccessSignature sr=base=5&se=6&skn=n", 6},
+        {"SharedAccessSignature sr=se=se=5&se=7", 7},
+        {"SharedAccessSignature sr=a&se=", 0},
+        {"se=5", 0}, /* of no token */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(weir__token_expiry(cases[i].text), cases[i].end);
+    assert_int_equal(weir__token_expiry(&" se=5"[1]), 0); /* what lies before it is not its own */
 }
 
 int main(void)
@@ -94,6 +116,7 @@ int main(void)
         cmocka_unit_test(the_known_vector),
         cmocka_unit_test(ours_are_understood),
         cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(the_end_is_found_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
