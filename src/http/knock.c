@@ -34,12 +34,15 @@ int weir__knock_write(struct weir__knock *k, const struct weir__knock_options *o
                       const struct weir__rand *rand, struct weir__buf *out, struct weir_error *err)
 {
     char key[WEIR__WEBSOCKET_KEY_BYTES + 1], head[WEIR__KNOCK_REQUEST_MAX];
-    size_t before = out->len;
+    size_t before = out->len, most = out->max - before;
     int rc, len;
 
     *k = (struct weir__knock){.protocols = o->protocols};
     rc = make_key(k, rand, key, err);
     if (rc != 0) return rc;
+    if (most > WEIR__KNOCK_REQUEST_MAX) most = WEIR__KNOCK_REQUEST_MAX;
+    if (!weir__buf_room(out, most))
+        return weir__fail(err, WEIR_ENOMEM, "no memory to ask for a WebSocket");
     len = snprintf(head, sizeof head,
                    "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                    "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Version: 13\r\n"

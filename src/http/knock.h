@@ -31,7 +31,7 @@ struct weir__knock {
 };
 
 /* Adds the request, with a new key, to what is in the buffer. WEIR_EINVAL: it would be longer than
- * WEIR__KNOCK_REQUEST_MAX. */
+ * WEIR__KNOCK_REQUEST_MAX, or than the buffer may be. WEIR_ENOMEM. */
 int weir__knock_write(struct weir__knock *, const struct weir__knock_options *,
                       const struct weir__rand *, struct weir__buf *out, struct weir_error *);
 

@@ -17,6 +17,7 @@
 #include "base/thread.h"
 #include "http/knock.h"
 #include "io/state.h"
+#include "support/allocs.h"
 
 #define PATIENCE_MS 20000
 #define BYTES 4096
@@ -126,7 +127,9 @@ struct owner {
     uint8_t got[BYTES];
     size_t got_len;
     bool opened;
-    unsigned timers; /* that run on the loop when it is closed */
+    unsigned timers;  /* that run on the loop when it is closed */
+    uint64_t without; /* which of the loop's allocations fails; 0: none */
+    bool failed;      /* there was such an allocation */
 
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
@@ -188,6 +191,8 @@ static void closed(void *arg, const struct weir_error *why)
 {
     struct owner *o = arg;
 
+    o->failed = allocs_failed();
+    allocs_fail(0);
     weir__mutex_lock(&o->lock);
     o->closed++;
     o->timers = count_timers(weir__loops_at(o->loops, 0)->timers.top);
@@ -211,6 +216,7 @@ static void begin(void *arg)
     struct weir_error err;
 
     owner->tcp = (struct weir__tcp *)owner; /* not yet one */
+    allocs_fail(owner->without);
     if (weir__tunnel_connect(&owner->tcp, weir__loops_at(owner->loops, 0), &o, &calls, owner,
                              &err) != 0)
         closed(owner, &err);
@@ -363,6 +369,23 @@ static void what_cannot_be_asked_is_not(void **state)
     assert_null(far.tcp);
 }
 
+/* Nobody listens there, so that it ends in any case. */
+static void without_memory_nothing_is_asked(void **state)
+{
+    bool failed = true;
+    uint64_t at = 1;
+
+    (void)state;
+    for (; failed; at++) {
+        struct owner o = {.address = "127.0.0.1:1", .without = at};
+        run(&o, NULL);
+        failed = o.failed;
+        assert_int_equal(o.why.code, failed ? WEIR_ENOMEM : WEIR_EUNREACHABLE);
+        if (failed) assert_null(o.tcp);
+    }
+    assert_true(at > 3);
+}
+
 static void a_host_has_no_port_that_is_usual(void **state)
 {
     static const struct {
@@ -400,6 +423,7 @@ int main(void)
         cmocka_unit_test(an_answer_may_have_any_length_up_to_the_limit),
         cmocka_unit_test(the_time_for_an_answer_is_the_one_to_open),
         cmocka_unit_test(what_cannot_be_asked_is_not),
+        cmocka_unit_test(without_memory_nothing_is_asked),
         cmocka_unit_test(a_host_has_no_port_that_is_usual),
     };
 
