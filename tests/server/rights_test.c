@@ -1,0 +1,250 @@
+/* rights_test.c - links whose rights end: with the time of a claim, or with the rule that it rests on. */
+#include "server/links.h"
+
+#define NOW_S INT64_C(1700000000) /* where the world's clock begins */
+#define FIRST "eh1/Partitions/0"
+#define SECOND "eh1/Partitions/1"
+#define PLACE "eh1/ConsumerGroups/$Default/Partitions/1"
+#define EXPIRED "ExpiredToken: The token of this link is expired."
+#define CHANGED "Unauthorized access. The access rule or key of this link was removed or changed."
+
+/* A claim for some seconds from the beginning on, which rests on a key of a rule. */
+static void claim(struct scene *s, const char *path, unsigned rights, int64_t seconds,
+                  const char *rule, const char *key)
+{
+    struct weir__claim c = {.rights = rights,
+                            .expires_s = NOW_S + seconds,
+                            .basis = weir__access_basis_of(rule, key, false)};
+
+    snprintf(c.path.text, sizeof c.path.text, "%s", path);
+    assert_int_equal(weir__claims_add(&s->c.claims, &c, NOW_S, NULL), 0);
+}
+
+static void add_rule(struct scene *s, const char *name, unsigned rights)
+{
+    struct weir__rule rule = {.rights = rights, .key = {"k1", "k2"}};
+
+    snprintf(rule.name, sizeof rule.name, "%s", name);
+    assert_int_equal(weir__namespace_rule_add(s->world.ns, NULL, &rule, NULL), 0);
+}
+
+static struct weir__amqp_link *open_sender(struct scene *s, const char *address)
+{
+    return attach(s, WEIR__AMQP_SENDER, address, address, NULL, (struct weir__amqp_terms){0});
+}
+
+static void open_receiver(struct scene *s)
+{
+    attach(s, WEIR__AMQP_RECEIVER, "r", PLACE, NULL, (struct weir__amqp_terms){0});
+    assert_int_equal(s->detached, 0);
+}
+
+/* One more was detached, or none when there is no text. */
+static void expect_detached(struct scene *s, const char *text)
+{
+    talk(s);
+    assert_int_equal(s->detached, text != NULL);
+    s->detached = 0;
+    if (!text) return;
+    assert_string_equal(s->condition, "amqp:unauthorized-access");
+    assert_string_equal(s->text, text);
+}
+
+/* ---- time ---- */
+
+static void expire_at(struct scene *s, int64_t ms)
+{
+    s->world.time.wall_ms = NOW_S * 1000 + ms;
+    weir__rights_expire(&s->c);
+}
+
+/* Each with its own, to the second; a link that needs no right stays. */
+static void a_link_ends_with_its_claim(void **state)
+{
+    struct scene *s = *state;
+
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "r", "k");
+    claim(s, SECOND, WEIR__RIGHT_MANAGE, 20, "r", "k");
+    claim(s, PLACE, WEIR__RIGHT_LISTEN, 30, "r", "k");
+    open_receiver(s);
+    assert_int_equal(s->c.expires_s, NOW_S + 30);
+    open_sender(s, FIRST);
+    assert_int_equal(s->c.expires_s, NOW_S + 10);
+    open_sender(s, SECOND);
+    open_sender(s, "$management");
+    assert_int_equal(s->c.expires_s, NOW_S + 10);
+    expire_at(s, 9999);
+    expect_detached(s, NULL);
+    for (int64_t at = 10; at <= 30; at += 10) {
+        expire_at(s, at * 1000);
+        expect_detached(s, EXPIRED);
+        assert_int_equal(s->c.expires_s, at < 30 ? NOW_S + at + 10 : INT64_MAX);
+        assert_int_equal(atomic_load(&s->server.links), 4 - at / 10);
+    }
+}
+
+static void a_claim_that_is_renewed_goes_on(void **state)
+{
+    struct scene *s = *state;
+
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "r", "k");
+    open_sender(s, FIRST);
+    claim(s, "eh1", WEIR__RIGHT_SEND, 50, "r", "k");
+    expire_at(s, 10000);
+    expect_detached(s, NULL);
+    assert_int_equal(s->c.expires_s, NOW_S + 50);
+    expire_at(s, 50000);
+    expect_detached(s, EXPIRED);
+}
+
+/* The next event of the server's side, which is a transfer. */
+static void take_transfer(struct scene *s)
+{
+    assert_true(weir__amqp_next(s->c.engine, &s->c.event));
+    assert_int_equal(s->c.event.type, WEIR__AMQP_EVENT_TRANSFER);
+    assert_true(weir__connection_on_event(&s->c, &s->c.event));
+}
+
+/* What the log was not given yet is never given to it, and neither is what it was too busy for. */
+static void what_came_before_the_end_is_dropped(void **state)
+{
+    static const char event[] = "\0\x53\x75\xa0\1x";
+    struct scene *s = *state;
+    struct weir__amqp_link *link;
+
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "r", "k");
+    link = open_sender(s, FIRST);
+    assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, 6), 0, false, NULL), 0);
+    carry(s->client, s->c.engine);
+    take_transfer(s);
+    assert_non_null(s->c.run.sender);
+    expire_at(s, 10000);
+    assert_null(s->c.run.sender);
+    assert_true(weir__connection_on_event(&s->c, &s->c.event)); /* again */
+    assert_null(s->c.run.sender);
+    assert_int_equal(s->c.batches, 0);
+    expect_detached(s, EXPIRED);
+}
+
+/* The run of a link that may go on stays. */
+static void what_others_gathered_is_kept(void **state)
+{
+    static const char event[] = "\0\x53\x75\xa0\1x";
+    struct scene *s = *state;
+    struct weir__amqp_link *link;
+
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "r", "k");
+    claim(s, SECOND, WEIR__RIGHT_SEND, 20, "r", "k");
+    open_sender(s, FIRST);
+    link = open_sender(s, SECOND);
+    assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, 6), 0, false, NULL), 0);
+    carry(s->client, s->c.engine);
+    take_transfer(s);
+    expire_at(s, 10000);
+    assert_non_null(s->c.run.sender);
+    assert_int_equal(s->c.run.events.count, 1);
+    weir__run_drop(&s->c.run);
+    expect_detached(s, EXPIRED);
+}
+
+/* Others may have its place before its client has answered. */
+static void a_receiver_leaves_its_place_at_once(void **state)
+{
+    struct weir__hub_stats stats;
+    struct scene *s = *state;
+    struct weir__hub *hub;
+
+    claim(s, PLACE, WEIR__RIGHT_LISTEN, 10, "r", "k");
+    open_receiver(s);
+    assert_int_equal(weir__namespace_use(s->world.ns, "eh1", &hub, NULL), 0);
+    weir__hub_stats(hub, &stats);
+    assert_int_equal(stats.receivers, 1);
+    expire_at(s, 10000);
+    weir__hub_stats(hub, &stats);
+    assert_int_equal(stats.receivers, 0);
+    weir__hub_release(hub);
+    expect_detached(s, EXPIRED);
+}
+
+/* ---- rules ---- */
+
+static void review(struct scene *s)
+{
+    atomic_fetch_add(&s->server.rights, 1);
+    weir__rights_review(&s->c);
+    assert_int_equal(s->c.rights_seen, atomic_load(&s->server.rights));
+}
+
+static void a_link_ends_with_its_key(void **state)
+{
+    struct scene *s = *state;
+
+    add_rule(s, "one", WEIR__RIGHT_SEND);
+    add_rule(s, "two", WEIR__RIGHT_SEND);
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "one", "k1");
+    claim(s, SECOND, WEIR__RIGHT_SEND, 20, "two", "k2");
+    open_sender(s, FIRST);
+    open_sender(s, SECOND);
+    review(s);
+    expect_detached(s, NULL);
+    assert_int_equal(s->c.claims.count, 2);
+    assert_int_equal(weir__namespace_rule_rotate(s->world.ns, NULL, "one", WEIR__KEY_PRIMARY, "k3",
+                                                 NULL),
+                     0);
+    review(s);
+    expect_detached(s, CHANGED);
+    assert_int_equal(s->c.claims.count, 1);
+    assert_int_equal(s->c.expires_s, NOW_S + 20);
+    assert_int_equal(weir__namespace_rule_remove(s->world.ns, NULL, "two", NULL), 0);
+    review(s);
+    expect_detached(s, CHANGED);
+    assert_int_equal(s->c.claims.count, 0);
+    assert_int_equal(s->c.expires_s, INT64_MAX);
+}
+
+/* Of a rule with fewer rights than before, those remain. */
+static void a_rule_that_is_narrowed(void **state)
+{
+    struct scene *s = *state;
+
+    add_rule(s, "one", WEIR__RIGHT_SEND | WEIR__RIGHT_LISTEN);
+    claim(s, "eh1", WEIR__RIGHT_SEND | WEIR__RIGHT_LISTEN, 10, "one", "k1");
+    open_sender(s, FIRST);
+    open_receiver(s);
+    assert_int_equal(weir__namespace_rule_remove(s->world.ns, NULL, "one", NULL), 0);
+    add_rule(s, "one", WEIR__RIGHT_LISTEN);
+    review(s);
+    expect_detached(s, CHANGED);
+    assert_int_equal(s->c.claims.at[0]->rights, WEIR__RIGHT_LISTEN);
+    assert_int_equal(atomic_load(&s->server.links), 1);
+}
+
+/* Whose issuer is not known any more. */
+static void a_claim_of_an_issuer_rests_on_no_rule(void **state)
+{
+    struct scene *s = *state;
+
+    add_rule(s, "one", WEIR__RIGHT_SEND);
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "one", "k1");
+    s->c.claims.at[0]->basis.ground = WEIR__GROUND_ISSUER;
+    open_sender(s, FIRST);
+    review(s);
+    expect_detached(s, CHANGED);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_link_ends_with_its_claim),
+        TEST(a_claim_that_is_renewed_goes_on),
+        TEST(what_came_before_the_end_is_dropped),
+        TEST(what_others_gathered_is_kept),
+        TEST(a_receiver_leaves_its_place_at_once),
+        TEST(a_link_ends_with_its_key),
+        TEST(a_rule_that_is_narrowed),
+        TEST(a_claim_of_an_issuer_rests_on_no_rule),
+    };
+
+    return cmocka_run_group_tests_name("rights", tests, NULL, NULL);
+}
