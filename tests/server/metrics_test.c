@@ -164,20 +164,24 @@ static void a_hub_that_has_stopped_is_down(void **state)
     expect_of_hub("weir_hub_up", "bad", 0);
 }
 
+/* For their names, or for their numbers. */
 static void without_memory_no_numbers_are_told(void **state)
 {
     static const char text[] = "{\"code\":503,\"detail\":\"There is no memory for all hubs.\"}\n";
     struct scene *s = *state;
     const struct weir__answer *a = &s->visit.answer;
 
-    look(s);
-    allocs_fail(1); /* for their names */
-    assert_true(weir__metrics_answer(&s->visit));
-    assert_true(allocs_failed());
-    allocs_fail(0);
-    assert_int_equal(a->status, 503);
-    assert_int_equal(a->body.len, strlen(text));
-    assert_memory_equal(a->body.at, text, a->body.len);
+    assert_int_equal(world_create(&s->world, "h", 1), 0);
+    for (uint64_t at = 1; at <= 2; at++) {
+        look(s);
+        allocs_fail(at);
+        assert_true(weir__metrics_answer(&s->visit));
+        assert_true(allocs_failed());
+        allocs_fail(0);
+        assert_int_equal(a->status, 503);
+        assert_int_equal(a->body.len, strlen(text));
+        assert_memory_equal(a->body.at, text, a->body.len);
+    }
 }
 
 static void a_hub_that_cannot_be_opened_is_down(void **state)
@@ -348,6 +352,45 @@ static void the_process_is_this_one(void **state)
     assert_true(resident > -8e6 && resident < 8e6);
 }
 
+/* A process that may open nothing more has numbers all the same; what it cannot count is 0. */
+static void without_descriptors_the_rest_is_told(void **state)
+{
+    struct rlimit files, none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = files.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    look(*state);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    expect_number("process_open_fds", 0);
+    expect_number("process_resident_memory_bytes", 0);
+    expect_number("process_max_fds", 0);
+    expect_number("weir_links", 0);
+}
+
+static int refuse_space(struct weir__fs *fs, const char *dir, struct weir__fs_space *out,
+                        struct weir_error *err)
+{
+    (void)fs, (void)dir, (void)out;
+    return weir__fail(err, WEIR_EIO, "the disk does not answer");
+}
+
+/* A number that nobody knows is left out. */
+static void a_disk_that_does_not_say_its_space(void **state)
+{
+    struct scene *s = *state;
+    struct weir__fs *fs = simfs_fs(s->world.disk);
+    const struct weir__fs_ops *good = fs->ops;
+    struct weir__fs_ops bad = *good;
+
+    bad.space = refuse_space;
+    fs->ops = &bad;
+    look(s);
+    fs->ops = good;
+    assert_null(strstr(page, "weir_disk_"));
+    expect_number("weir_links", 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_server, tear_down_server)
@@ -356,10 +399,11 @@ int main(void)
         TEST(a_hub_that_has_stopped_is_down),
         TEST(a_hub_that_cannot_be_opened_is_down),
         TEST(without_memory_no_numbers_are_told),
-
         TEST(the_server_says_its_numbers),
         TEST(turns_have_their_bounds),
         TEST(the_process_is_this_one),
+        TEST(without_descriptors_the_rest_is_told),
+        TEST(a_disk_that_does_not_say_its_space),
     };
 
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
