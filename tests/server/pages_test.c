@@ -1,4 +1,5 @@
 /* pages_test.c - by which names a server is asked on its own machine, and for whose pages. */
+#define _GNU_SOURCE /* gethostname */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,8 @@
 
 #include <cmocka.h>
 
-#include "server/server.h"
+#include "io/state.h"
+#include "server/web.h"
 #include "support/patience.h"
 #include "support/tempdir.h"
 
@@ -90,6 +92,33 @@ static void expect_body(const struct scene *s, const char *field, const char *va
     assert_string_equal(body + 4, text);
 }
 
+static void who_is_on_this_machine(void **state)
+{
+    static const struct {
+        const char *peer;
+        bool is_local;
+    } rows[] = {
+        {"127.0.0.1:5", true},
+        {"127.255.0.1:5", true},
+        {"[::1]:5", true},
+        {"[::ffff:127.0.0.1]:5", true},
+        {"128.0.0.1:5", false},
+        {"12.7.0.1:5", false},
+        {"[::2]:5", false},
+        {"[::11]:5", false},
+        {"[::ffff:128.0.0.1]:5", false},
+        {"[::ffff:12.0.0.1]:5", false},
+    };
+    static struct weir__tcp tcp;
+    const struct weir__visit visit = {.tcp = &tcp};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        snprintf(tcp.peer, sizeof tcp.peer, "%s", rows[i].peer);
+        if (weir__visit_is_local(&visit) != rows[i].is_local) fail_msg("%s", rows[i].peer);
+    }
+}
+
 #define NO_NAME "That is no name of this machine; weir serve --http-name NAME adds one."
 #define NO_PAGE "Pages of other machines are not answered here."
 
@@ -104,6 +133,18 @@ static void names_of_this_machine(void **state)
 
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
         if (ask(s, ours[i], NULL) != 200) fail_msg("%s: %s", ours[i], s->answer);
+}
+
+static void the_name_that_the_machine_was_given(void **state)
+{
+    struct scene *s = *state;
+    char own[256] = "";
+
+    assert_int_equal(gethostname(own, sizeof own - 8), 0);
+    if (!*own) skip();
+    assert_int_equal(ask(s, own, NULL), 200);
+    memcpy(own + strlen(own), ".evil", 6);
+    assert_int_equal(ask(s, own, NULL), 403);
 }
 
 static void names_of_others(void **state)
@@ -159,7 +200,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_on_this_machine),
         TEST(names_of_this_machine),
+        TEST(the_name_that_the_machine_was_given),
         TEST(names_of_others),
         TEST(pages),
     };
