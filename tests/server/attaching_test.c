@@ -1,6 +1,7 @@
 /* attaching_test.c - who comes, and the links that are refused: what is said to the client and to the
  * log, word for word. */
 #include "server/links.h"
+#include "support/allocs.h"
 
 #define FOUR "xxxx"
 #define SIXTEEN FOUR FOUR FOUR FOUR
@@ -126,6 +127,18 @@ static void anybody_may_come_in(void **state)
     }
 }
 
+/* Whatever it shows later. */
+static void who_logs_in_is_logged_once(void **state)
+{
+    struct scene *s = *state;
+
+    for (int i = 0; i < 2; i++) {
+        weir__connection_trust(&s->c);
+        assert_true(s->c.trusted);
+        assert_string_equal(s->lines, "?: logged in\n");
+    }
+}
+
 /* ---- links that are refused ---- */
 
 static void an_address_is_of_something(void **state)
@@ -230,6 +243,50 @@ static void a_refusal_is_logged(void **state)
 #undef LINE
 }
 
+/* Answers the client's wishes, without memory for the at-th allocation; whether there was one. */
+static bool answer_without(struct scene *s, uint64_t at)
+{
+    bool failed = false;
+
+    carry(s->client, s->c.engine);
+    while (weir__amqp_next(s->c.engine, &s->c.event)) {
+        bool is_attach = s->c.event.type == WEIR__AMQP_EVENT_ATTACH;
+        if (is_attach) allocs_fail(at);
+        assert_true(weir__connection_on_event(&s->c, &s->c.event));
+        if (is_attach) failed = allocs_failed();
+        allocs_fail(0);
+    }
+    talk(s);
+    return failed;
+}
+
+/* Wherever memory ends, the link is refused, and nothing of it is left; or there was enough. */
+static void no_memory_for_a_link(void **state)
+{
+    static const struct {
+        bool role;
+        const char *address;
+    } rows[] = {{WEIR__AMQP_SENDER, "eh1"}, {WEIR__AMQP_RECEIVER, "$management"}};
+    struct scene *s = *state;
+    char name[16];
+
+    let_in(s, WEIR__RIGHTS_ALL);
+    attach(s, WEIR__AMQP_SENDER, "first", "eh1", NULL, (struct weir__amqp_terms){0}); /* opens it */
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t at = 1;
+        for (bool failed = true; failed; at++) {
+            snprintf(name, sizeof name, "%u.%u", i, (unsigned)at);
+            ask_link(s, rows[i].role, name, rows[i].address, NULL, (struct weir__amqp_terms){0});
+            failed = answer_without(s, at);
+            assert_int_equal(s->detached, failed);
+            assert_int_equal(atomic_load(&s->server.links), 1 + i + !failed);
+            if (failed) assert_string_equal(s->condition, WEIR__COND_SERVER_BUSY);
+            s->detached = 0;
+        }
+        assert_true(at > 2);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -237,10 +294,12 @@ int main(void)
         TEST(our_name_is_what_the_client_calls_us),
         TEST(a_key_is_enough),
         TEST(anybody_may_come_in),
+        TEST(who_logs_in_is_logged_once),
         TEST(an_address_is_of_something),
         TEST(a_target_without_an_address),
         TEST(which_ends_a_refusal_repeats),
         TEST(a_refusal_is_logged),
+        TEST(no_memory_for_a_link),
     };
 
     return cmocka_run_group_tests_name("attaching", tests, NULL, NULL);

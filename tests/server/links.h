@@ -249,10 +249,10 @@ static inline int tear_down(void **state)
     return 0;
 }
 
-/* Attaches; ours is where the client's own end is, NULL: nowhere. */
-static inline struct weir__amqp_link *attach(struct scene *s, bool role, const char *name,
-                                             const char *theirs, const char *ours,
-                                             struct weir__amqp_terms terms)
+/* The client's wish for a link; ours is where its own end is, NULL: nowhere. */
+static inline struct weir__amqp_link *ask_link(struct scene *s, bool role, const char *name,
+                                               const char *theirs, const char *ours,
+                                               struct weir__amqp_terms terms)
 {
     struct weir__amqp_composite target, source;
     uint8_t target_space[1024], source_space[1024];
@@ -269,6 +269,16 @@ static inline struct weir__amqp_link *attach(struct scene *s, bool role, const c
     terms.target = weir__amqp_composite_value(&target, target_space, sizeof target_space);
     terms.source = weir__amqp_composite_value(&source, source_space, sizeof source_space);
     assert_int_equal(weir__amqp_attach(s->session, &terms, &link, NULL), 0);
+    return link;
+}
+
+/* And the server's answer. */
+static inline struct weir__amqp_link *attach(struct scene *s, bool role, const char *name,
+                                             const char *theirs, const char *ours,
+                                             struct weir__amqp_terms terms)
+{
+    struct weir__amqp_link *link = ask_link(s, role, name, theirs, ours, terms);
+
     talk(s);
     return link;
 }

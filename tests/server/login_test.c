@@ -389,6 +389,7 @@ static void a_certificate_has_the_rights_of_its_rule(void **state)
     size_t len;
 
     come_in(&p, EXTERNAL, sizeof EXTERNAL - 1);
+    assert_true(logged(s, ": logged in, with TLS\n"));
     SAY_FRAME(&p, 0x11, 4, BEGIN);
     SAY_FRAME(&p, 0x12, 7, "\xa1\1s\x43\x42\x40\x40\0\x53\x28\x45\0\x53\x29\xc0\6\1\xa1\3eh1");
     assert_int_equal(hear_verdict(&p, bytes, sizeof bytes, &len), 0x13); /* credit */
@@ -495,6 +496,7 @@ static void a_key_ends_with_its_rule(void **state)
     memcpy(init + 24, "alice", 5); /* behind a NUL */
     memcpy(init + 30, rule.key[0], 44);
     come_in(&p, init, 74);
+    assert_true(logged(s, ": logged in\n"));
     end_with_the_rule(s, &p);
     hang_up(&p);
 }
