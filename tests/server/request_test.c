@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "server/state.h"
+#include "support/allocs.h"
 #include "support/tempdir.h"
 
 /* Made by Microsoft's JavaScript client for sb://localhost/eh1, good until second 1700000000. */
@@ -103,10 +104,10 @@ static int ask(struct scene *s, weir__request_fn answer, const char *body, ...)
     s->refusal = (struct weir__refusal){{0}, NULL};
     weir__amqp_writer_append(&s->writer, &s->body);
     rc = answer(&s->request, &s->writer, &s->refusal);
-    assert_int_equal(weir__amqp_writer_finish(&s->writer, NULL, NULL), 0);
+    if (rc == 0) rc = weir__amqp_writer_finish(&s->writer, NULL, &s->refusal.why);
     at = weir__amqp_cursor_of(weir__buf_bytes(&s->body));
     s->reply = (struct weir__amqp_value){0};
-    if (s->body.len) assert_true(weir__amqp_read(&at, &s->reply));
+    if (rc == 0 && s->body.len) assert_true(weir__amqp_read(&at, &s->reply));
     return rc;
 }
 
@@ -153,12 +154,31 @@ static void bad_tokens(void **state)
     assert_int_equal(put_token(s, "nonsense", "sb://localhost/eh1"), WEIR_EDENIED);
     assert_non_null(strstr(s->refusal.why.text, "MalformedToken: "));
     assert_int_equal(put_token(s, NULL, "sb://localhost/eh1"), WEIR_EDENIED);
+    assert_string_equal(s->refusal.why.text, "MalformedToken: The body has no token.");
+    assert_string_equal(s->refusal.condition, WEIR__COND_AUTH_FAILED);
     s->now_ms = INT64_C(1700000000000);
     assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), WEIR_EDENIED);
     assert_string_equal(s->refusal.why.text, "ExpiredToken: The token is expired. Expiration time: "
                                              "'2023-11-14 22:13:20Z'");
     assert_false(s->connection.trusted);
     assert_int_equal(s->connection.claims.count, 0);
+}
+
+/* The token is good, so its client is known; but there is nothing that it could be for. */
+static void a_token_for_a_hub_that_is_gone(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(weir__namespace_hub_delete(s->server.ns, "eh1", NULL), 0);
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), WEIR_ENOTFOUND);
+    assert_string_equal(s->refusal.why.text,
+                        "The messaging entity 'sb://localhost/eh1' could not be found. To know "
+                        "more visit https://aka.ms/sbResourceMgrExceptions.");
+    assert_null(s->refusal.condition);
+    assert_true(s->connection.trusted);
+    assert_false(s->connection.refused);
+    assert_int_equal(s->connection.claims.count, 0);
+    assert_int_equal(atomic_load(&s->server.logins_refused), 0);
 }
 
 static void other_kinds_of_tokens(void **state)
@@ -344,6 +364,27 @@ static void long_words_are_cut(void **state)
                      WEIR_EINVAL);
 }
 
+/* Wherever memory ends, the client is told, and nothing is half said. */
+static void no_memory_for_an_answer(void **state)
+{
+    struct scene *s = *state;
+    bool failed = true, told = false;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    for (uint64_t at = 1; failed; at++) {
+        int rc;
+        allocs_fail(at);
+        rc = ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1", "type",
+                 "com.microsoft:eventhub", END);
+        failed = allocs_failed();
+        allocs_fail(0);
+        assert_int_equal(rc != 0, failed);
+        assert_int_equal(s->refusal.why.code, rc);
+        told |= rc == WEIR_ENOMEM && !strcmp(s->refusal.why.text, "out of memory for a reply");
+    }
+    assert_true(told);
+}
+
 static void a_partition_with_events(void **state)
 {
     struct scene *s = *state;
@@ -379,6 +420,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_good_token, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_tokens, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_token_for_a_hub_that_is_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_kinds_of_tokens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hub_has_exact_types, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_empty_partition_has_exact_types, set_up, tear_down),
@@ -386,6 +428,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_longest_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_hub_tells_more_to_our_own_client, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_words_are_cut, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_memory_for_an_answer, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_partition_with_events, set_up, tear_down),
     };
 
