@@ -1,5 +1,5 @@
 /* visitor.h - a server with one loop and a hub, and a client that speaks HTTP to it byte by byte. The
- * loop's clock is the test's (hurry.h), and the wall's stands still. */
+ * loop's clock is the test's (hurry.h), and so is the wall's. */
 #ifndef WEIR_TESTS_SERVER_VISITOR_H
 #define WEIR_TESTS_SERVER_VISITOR_H
 
@@ -16,6 +16,7 @@
 
 #include "server/hurry.h"
 #include "server/web.h"
+#include "support/allocs.h"
 #include "support/patience.h"
 #include "support/tempdir.h"
 
@@ -42,10 +43,12 @@ struct scene {
 
 /* ---- the scene ---- */
 
+static atomic_int_fast64_t wall_ahead_ms;
+
 static inline int64_t tell_time(void *self)
 {
     (void)self;
-    return NOW_MS;
+    return NOW_MS + atomic_load(&wall_ahead_ms);
 }
 
 /* On the loop. */
@@ -79,17 +82,21 @@ static inline void stop_clock(struct scene *s)
     look_at_visit(s);
 }
 
-static inline void dial(struct scene *s)
+static inline void dial_at(struct scene *s, const char *address)
 {
     struct sockaddr_in to = {.sin_family = AF_INET};
     struct timeval patience = {.tv_sec = PATIENCE_S};
 
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port =
-        htons((uint16_t)strtoul(strrchr(weir__server_http(s->server), ':') + 1, NULL, 10));
+    to.sin_port = htons((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10));
     setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(s->fd, (struct sockaddr *)&to, sizeof to), 0);
+}
+
+static inline void dial(struct scene *s)
+{
+    dial_at(s, weir__server_http(s->server));
 }
 
 static inline int set_up(void **state)
@@ -97,7 +104,7 @@ static inline int set_up(void **state)
     struct scene *s = calloc(1, sizeof *s);
     struct weir__rule rule = {"RootManageSharedAccessKey", WEIR__RIGHTS_ALL, {"SAS_KEY_VALUE", ""}};
     struct weir__hub_config hub = {.name = "eh1", .partitions = 2};
-    struct weir__server_options o = {.http = "127.0.0.1:0", .loops = 1};
+    struct weir__server_options o = {.amqp = "127.0.0.1:0", .http = "127.0.0.1:0", .loops = 1};
 
     assert_int_equal(tempdir_make(s->dir), 0);
     assert_int_equal(weir__namespace_open(&s->ns, s->dir, NULL, NULL), 0);
@@ -105,6 +112,7 @@ static inline int set_up(void **state)
     assert_int_equal(weir__namespace_hub_create(s->ns, &hub, NULL), 0);
     o.ns = s->ns;
     hurry_watch(0);
+    atomic_store(&wall_ahead_ms, 0);
     assert_int_equal(weir__server_start(&s->server, &o, NULL), 0);
     stop_clock(s);
     dial(s);
@@ -181,6 +189,37 @@ static inline const char *hear(struct scene *s, bool bare)
     assert_int_equal(patience_recv_all(s->fd, s->heard + got, rest), rest);
     s->heard[got + rest] = '\0';
     return s->heard;
+}
+
+/* ---- the loop's memory ---- */
+
+static struct {
+    struct weir__post post;
+    uint64_t at;
+    bool failed;
+    atomic_bool done;
+} shortage;
+
+static inline void change_shortage(void *arg)
+{
+    (void)arg;
+    shortage.failed = allocs_failed();
+    allocs_fail(shortage.at);
+    atomic_store(&shortage.done, true);
+}
+
+/* The loop's at-th allocation from here on fails; 0: none. Returns whether one has failed that was to. */
+static inline bool set_shortage(struct scene *s, uint64_t at)
+{
+    shortage.at = at;
+    atomic_store(&shortage.done, false);
+    weir__post_init(&shortage.post, change_shortage, NULL);
+    assert_int_equal(weir__loop_post(weir__loops_at(s->server->loops, 0), &shortage.post), 0);
+    for (int i = 0; !atomic_load(&shortage.done); i++) {
+        assert_true(i < 1000 * PATIENCE_S);
+        poll(NULL, 0, 1);
+    }
+    return shortage.failed;
 }
 
 /* ---- what is said ---- */

@@ -100,6 +100,26 @@ static void each_request_has_its_own_body(void **state)
     }
 }
 
+/* The client may come again; what it asks for next is answered. */
+static void a_body_without_room_is_refused(void **state)
+{
+    struct scene *s = *state;
+    size_t most = s->server->budget.limits.bytes;
+
+    s->server->budget.limits.bytes = 1;
+    look_at_visit(s); /* from here on the loop knows it */
+    say(s, "POST /eh1/messages" HOST TOKEN "Content-Length: 5\r\n\r\nevent");
+    assert_string_equal(hear(s, false), "HTTP/1.1 503 Service Unavailable\r\n" XML
+                                        "Retry-After: 4\r\nContent-Length: 87\r\n\r\n" ERROR(
+                                            "503", "The server holds too many requests now."));
+    assert_int_equal(atomic_load(&s->server->budget.refused), 1);
+    s->server->budget.limits.bytes = most;
+    look_at_visit(s);
+    say(s, "POST /eh1/messages" HOST TOKEN "Content-Length: 5\r\n\r\nevent");
+    assert_string_equal(hear(s, false), POSTED);
+    assert_int_equal(atomic_load(&s->server->budget.refused), 1);
+}
+
 /* Whose key is changed before the body is there is refused behind it. */
 static void rights_are_looked_at_again_behind_the_body(void **state)
 {
@@ -191,11 +211,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(one_answer_after_the_other),
-        TEST(each_request_has_its_own_body),
-        TEST(rights_are_looked_at_again_behind_the_body),
-        TEST(a_websocket_is_a_visit_no_more),
-        TEST(answers_wait_for_who_does_not_read),
+        TEST(one_answer_after_the_other),     TEST(each_request_has_its_own_body),
+        TEST(a_body_without_room_is_refused), TEST(rights_are_looked_at_again_behind_the_body),
+        TEST(a_websocket_is_a_visit_no_more), TEST(answers_wait_for_who_does_not_read),
     };
 
     return cmocka_run_group_tests_name("web", tests, NULL, NULL);
