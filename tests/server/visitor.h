@@ -134,11 +134,13 @@ static inline void expect_visits(struct scene *s, unsigned count)
 /* All connections are gone, and have left nothing behind. */
 static inline void expect_nothing_left(struct scene *s)
 {
+    int64_t deadline = weir__deadline_ns(1000 * PATIENCE_S);
     struct weir__server *v = s->server;
 
     expect_visits(s, 0);
     weir__mutex_lock(&v->lock);
-    while (v->connections > 0) weir__cond_wait(&v->changed, &v->lock, INT64_MAX);
+    while (v->connections > 0 && weir__cond_wait(&v->changed, &v->lock, deadline)) continue;
+    assert_int_equal(v->connections, 0);
     weir__mutex_unlock(&v->lock);
     assert_int_equal(atomic_load(&v->budget.used), 0);
     assert_int_equal(atomic_load(&v->budget.strangers), 0);
