@@ -282,7 +282,8 @@ void weir__amqp_pump(struct weir__amqp_session *s)
         if (!l->partial || l->role != WEIR__AMQP_SENDER || l->sent_detach || !send_rest(l))
             continue;
         l->partial = false;
-        s->e->rest_due = true;
+        s->e->partial_bytes -= l->buf.cap; /* others may wait for the place */
+        weir__buf_fini(&l->buf);
         s->rests--;
         s->e->rests--;
     }

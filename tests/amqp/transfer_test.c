@@ -290,6 +290,35 @@ static void a_link_that_drains_is_not_topped_up(void **state)
     peer_fini(&peer);
 }
 
+/* Three messages of two frames each, and place for the rests of two. */
+static void a_rest_that_was_sent_leaves_its_place(void **state)
+{
+    struct weir__amqp_options o = {.after.partial_bytes = 150000};
+    struct manners m = {.trusted = true};
+    static const uint8_t payload[100000];
+    struct weir__bytes message = weir__bytes_of(payload, sizeof payload);
+    struct weir__amqp_link *links[3];
+
+    (void)state;
+    peer_open(&peer, &o, &m);
+    for (uint16_t i = 0; i < 3; i++) {
+        if (i) peer_say(&peer, i, SAY_BEGIN);
+        if (i) expect(&peer.side, WEIR__AMQP_EVENT_BEGIN);
+        peer_say(&peer, i, SAY_RECEIVER);
+        links[i] = expect(&peer.side, WEIR__AMQP_EVENT_ATTACH)->link;
+        peer_say(&peer, i, "13: 43 52 01 43 43 52 01 43 52 01"); /* a window and a credit of 1 */
+        expect(&peer.side, WEIR__AMQP_EVENT_FLOW);
+    }
+    assert_int_equal(weir__amqp_send(links[0], message, 0, true, NULL), 0);
+    assert_int_equal(weir__amqp_send(links[1], message, 0, true, NULL), 0);
+    assert_int_equal(weir__amqp_send(links[2], message, 0, true, NULL), WEIR_EBUSY);
+    peer_listen(&peer);
+    assert_int_equal(weir__amqp_send(links[2], message, 0, true, NULL), WEIR_EBUSY);
+    peer_say(&peer, 0, "13: 52 01 52 08 43 43");
+    assert_int_equal(weir__amqp_send(links[2], message, 0, true, NULL), 0);
+    peer_fini(&peer);
+}
+
 /* Counted from the attach: a message is begun below the limit, and may end above it. */
 static void bytes_may_be_limited(void **state)
 {
@@ -661,6 +690,7 @@ int main(void)
         cmocka_unit_test(too_much_under_way_ends_the_connection),
         cmocka_unit_test(credit_is_kept_topped_up),
         cmocka_unit_test(drain_uses_up_the_credit),
+        cmocka_unit_test(a_rest_that_was_sent_leaves_its_place),
         cmocka_unit_test(a_link_that_drains_is_not_topped_up),
         cmocka_unit_test(bytes_may_be_limited),
         cmocka_unit_test(echo_is_answered),
