@@ -286,5 +286,7 @@ void weir__amqp_pump(struct weir__amqp_session *s)
         weir__buf_fini(&l->buf);
         s->rests--;
         s->e->rests--;
+        if (!l->credit)
+            weir__amqp_drained(l); /* it was the last, and the owner may not look again */
     }
 }

@@ -319,6 +319,39 @@ static void a_rest_that_was_sent_leaves_its_place(void **state)
     peer_fini(&peer);
 }
 
+/* The last message is only half sent when the owner looks; nobody may ask it to look again. */
+static void the_end_of_a_message_answers_a_drain(void **state)
+{
+    struct manners m = {.trusted = true};
+    static const uint8_t payload[150000]; /* three frames */
+    struct weir__amqp_composite c;
+    struct weir__amqp_link *link;
+
+    (void)state;
+    peer_open(&peer, &plain, &m);
+    peer_say(&peer, 0, SAY_RECEIVER);
+    peer_hear(&peer, WEIR__AMQP_ATTACH);
+    link = expect(&peer.side, WEIR__AMQP_EVENT_ATTACH)->link;
+    peer_say(&peer, 0, "13: 43 52 01 43 43 52 01 43 52 01 40 41"); /* a window and a credit of 1 */
+    assert_int_equal(weir__amqp_send(link, weir__bytes_of(payload, sizeof payload), 0, true, NULL),
+                     0);
+    weir__amqp_drained(link);
+    peer_listen(&peer);
+    peer_hear(&peer, WEIR__AMQP_TRANSFER);
+    peer_hear_nothing(&peer);
+    peer_say(&peer, 0, "13: 52 01 52 08 43 43");
+    peer_hear(&peer, WEIR__AMQP_TRANSFER);
+    peer_hear(&peer, WEIR__AMQP_TRANSFER);
+    c = peer_hear(&peer, WEIR__AMQP_FLOW);
+    assert_int_equal(c.flow.drain.u, 1);
+    assert_int_equal(c.flow.link_credit.u, 0);
+    assert_int_equal(c.flow.delivery_count.u, 1);
+    weir__amqp_drained(link);
+    peer_listen(&peer);
+    peer_hear_nothing(&peer);
+    peer_fini(&peer);
+}
+
 /* Counted from the attach: a message is begun below the limit, and may end above it. */
 static void bytes_may_be_limited(void **state)
 {
@@ -691,6 +724,7 @@ int main(void)
         cmocka_unit_test(credit_is_kept_topped_up),
         cmocka_unit_test(drain_uses_up_the_credit),
         cmocka_unit_test(a_rest_that_was_sent_leaves_its_place),
+        cmocka_unit_test(the_end_of_a_message_answers_a_drain),
         cmocka_unit_test(a_link_that_drains_is_not_topped_up),
         cmocka_unit_test(bytes_may_be_limited),
         cmocka_unit_test(echo_is_answered),
