@@ -15,6 +15,7 @@
 #define WORK_PER_LOOK 64             /* small messages, between looks at the clock */
 #define WORK_BYTES 4096              /* of a large one that count as one more */
 #define MUCH_BYTES ((size_t)1 << 20) /* given back at once: the system may want them */
+#define CRAMPED_RETRY_MS 100         /* between looks whether there is memory again */
 #define TOKEN_BYTES 65536u           /* of a stranger's request, in one frame or several */
 #define MECHANISMS                                                                                 \
     (WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_MSSBCBS) | WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN) |   \
@@ -168,6 +169,7 @@ static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t
     if (!c->trusted && !c->closing && at > c->began_ms + c->server->token_ms)
         at = c->began_ms + c->server->token_ms;
     if (c->busy_ms && at > now_ms + WEIR__SERVER_RETRY_MS) at = now_ms + WEIR__SERVER_RETRY_MS;
+    if (c->cramped && at > now_ms + CRAMPED_RETRY_MS) at = now_ms + CRAMPED_RETRY_MS;
     if (c->expires_s != INT64_MAX) {
         left_s = c->expires_s - weir__connection_now_s(c);
         left_s = left_s < 0 ? 0 : left_s > 3600 ? 3600 : left_s; /* the wall clock may jump */
@@ -280,21 +282,27 @@ static void do_work(void *arg)
     weir__connection_let_go(c);
 }
 
+static void pump_starved(struct weir__connection *c)
+{
+    c->starved = c->cramped = false;
+    weir__duty_pump_all(c);
+}
+
 static void do_visit(void *arg)
 {
     struct weir__connection *c = arg;
 
     if (!c->tcp) return;
-    if (c->starved) {
-        c->starved = false;
-        weir__duty_pump_all(c);
-    }
+    if (c->starved) pump_starved(c);
     serve(c);
 }
 
 static void do_timer(void *arg)
 {
-    serve(arg);
+    struct weir__connection *c = arg;
+
+    if (c->cramped) pump_starved(c);
+    serve(c);
 }
 
 /* ---- the socket ---- */

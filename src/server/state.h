@@ -282,6 +282,7 @@ struct weir__connection {
     bool refused;     /* it has shown a token that was not valid */
     bool held;        /* room was asked for and refused */
     bool starved;     /* a duty has more to send than the output takes */
+    bool cramped;     /* it might send, but there is no memory: nobody tells when there is some */
     bool crowded;     /* this turn was over before all events were taken */
     bool stopping;    /* closed as soon as nothing is unflushed */
     bool closing;     /* we have said so */

@@ -1,5 +1,6 @@
 /* receiving_memory_test.c - the memory of what was read for receivers: it is booked, and is not kept
  * while memory is short; what is read again is sent once. */
+#include "amqp/state.h"
 #include "hub/stored.h"
 #include "server/links.h"
 
@@ -26,13 +27,18 @@ static struct weir__hub *use(struct scene *s)
     return hub;
 }
 
-static void publish_all(struct scene *s)
+static void publish(struct scene *s, uint32_t partition, const char *text, int batches)
 {
     struct weir__hub *hub = use(s);
 
-    for (int i = 0; i < BATCHES; i++)
-        assert_int_equal(world_publish(&s->world, hub, 1, text_of_events(), EACH, NULL), 0);
+    for (int i = 0; i < batches; i++)
+        assert_int_equal(world_publish(&s->world, hub, partition, text, EACH, NULL), 0);
     weir__hub_release(hub);
+}
+
+static void publish_all(struct scene *s)
+{
+    publish(s, 1, text_of_events(), BATCHES);
 }
 
 static struct weir__hub_stats count_delivered(struct scene *s)
@@ -45,17 +51,24 @@ static struct weir__hub_stats count_delivered(struct scene *s)
     return stats;
 }
 
-static struct weir__amqp_link *receive(struct scene *s, const char *name, bool batches)
+static struct weir__amqp_link *receive_from(struct scene *s, uint32_t partition, const char *name,
+                                            bool batches)
 {
     struct weir__claim claim = {.rights = WEIR__RIGHT_LISTEN, .expires_s = INT64_MAX};
     struct weir__amqp_terms terms = {0};
+    char address[64];
 
+    snprintf(address, sizeof address, "eh1/ConsumerGroups/$Default/Partitions/%u", partition);
     if (batches)
         terms.desired_capabilities = weir__amqp_bytes(WEIR__AMQP_SYMBOL, WEIR__STORED_CAPABILITY,
                                                       strlen(WEIR__STORED_CAPABILITY));
     assert_int_equal(weir__claims_add(&s->c.claims, &claim, 0, NULL), 0);
-    return attach(s, WEIR__AMQP_RECEIVER, name, "eh1/ConsumerGroups/$Default/Partitions/1", NULL,
-                  terms);
+    return attach(s, WEIR__AMQP_RECEIVER, name, address, NULL, terms);
+}
+
+static struct weir__amqp_link *receive(struct scene *s, const char *name, bool batches)
+{
+    return receive_from(s, 1, name, batches);
 }
 
 static size_t booked(const struct scene *s)
@@ -207,6 +220,37 @@ static void what_found_no_room_is_read_again(void **state)
     assert_int_equal(once.delivered_bytes, 2 * batches + events);
 }
 
+/* Two sessions with a window of one small frame each: the rest of one message has its place, and there is
+ * no memory for that of the other. */
+static void who_finds_no_memory_is_looked_at_again(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_link *one = receive(s, "one", true), *two;
+
+    weir__amqp_flow(one, 1, false);
+    assert_int_equal(weir__amqp_begin(s->client, &s->session, NULL), 0);
+    talk(s);
+    two = receive(s, "two", true);
+    weir__amqp_flow(two, 1, false);
+    talk(s);
+    s->c.engine->peer_frame = s->c.engine->peer_large_frame = 512;
+    for (struct weir__amqp_session *at = s->c.engine->sessions; at; at = at->next)
+        at->remote_window = 1;
+    s->no_room = true;
+    publish(s, 1, text_of_events(), 1);
+    weir__duty_take_ready(&s->c);
+    assert_int_equal(s->c.engine->rests, 1);
+    assert_true(s->c.cramped);
+    s->no_room = s->c.cramped = false;
+    weir__duty_pump_all(&s->c);
+    assert_int_equal(s->c.engine->rests, 2);
+    assert_false(s->c.cramped);
+    weir__amqp_flow(one, 1, false);
+    weir__amqp_flow(two, 1, false);
+    talk(s);
+    assert_int_equal(s->heard_count, 2);
+}
+
 static void batches_are_read_again(void **state)
 {
     struct scene *s = *state;
@@ -234,6 +278,7 @@ int main(void)
         TEST(at_the_end_little_is_kept),
         TEST(nothing_is_kept_for_who_has_no_credit),
         TEST(what_found_no_room_is_read_again),
+        TEST(who_finds_no_memory_is_looked_at_again),
         TEST(batches_are_read_again),
     };
 
