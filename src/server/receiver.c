@@ -23,6 +23,8 @@
 #define TAKES_PER_PUMP 8              /* then others have their turn */
 #define BATCHES_PER_PUMP 256          /* the same; mostly the output is full before */
 #define KEEP_BYTES ((size_t)16 << 10) /* of memory, by a receiver that has sent all there is */
+#define KEPT_BYTES                                                                                 \
+    ((size_t)1 << 20) /* of short memory, by a connection's receivers for its output */
 #define METRICS_BYTES 320
 #define NO_ROOM 1   /* in the output: whatever is sent makes some */
 #define NO_EVENTS 2 /* for now: the log tells of the next ones */
@@ -40,6 +42,7 @@ struct receiver {
     struct weir__receiver_take take;
     uint32_t at;   /* the first of take that was not sent */
     size_t memory; /* of `in`, as the connection's account has it */
+    size_t wanted; /* bytes of a message that found no room; 0: the last one did */
     struct weir__amqp_stamp stamp;
     struct weir__event events[TAKE_EVENTS];
 };
@@ -67,18 +70,45 @@ static void give_back(struct receiver *r)
     weir__receiver_rest(r->in);
 }
 
-/* What was read stays where it is as long as there is plenty of memory, or as the output has no room for
- * it, which passes. What waits for the peer is read again when it wants more. */
-static void keep_or_rest(struct receiver *r)
+static bool has_unsent(const struct receiver *r)
 {
-    bool unsent = r->batch || r->at < r->take.count;
+    return r->batch || r->at < r->take.count;
+}
 
+/* Whether what was read goes out soon: with the next turn, or when the output has room, for which not all
+ * receivers of a connection keep something. What waits for the peer does not. */
+static bool is_due(const struct receiver *r, int rc)
+{
+    const struct weir__amqp_link *link = r->duty.link;
+
+    if (!has_unsent(r) || weir__amqp_waits_for_peer(link)) return false;
+    return (rc == 0 && weir__amqp_sendable(link) > 0) ||
+           r->duty.connection->reader_bytes - r->memory < KEPT_BYTES;
+}
+
+/* What was read stays where it is as long as there is plenty of memory. Else what is not due is read again
+ * when it can be sent. */
+static void keep_or_rest(struct receiver *r, int rc)
+{
     note_memory(r);
     if (r->memory == 0 || !weir__budget_is_tight(&r->duty.connection->server->budget) ||
-        (unsent && !weir__amqp_waits_for_peer(r->duty.link)))
+        is_due(r, rc))
         return;
     give_back(r);
     note_memory(r);
+}
+
+/* Whether a message that was given back would find no room again: then it is not read for that. */
+static bool is_in_vain(struct receiver *r)
+{
+    struct weir__account *account = &r->duty.connection->account;
+    size_t before = atomic_load(&account->bytes);
+    bool room;
+
+    if (!r->wanted || has_unsent(r) || weir__amqp_sendable(r->duty.link) == 0) return false;
+    room = weir__amqp_deliver(r->duty.link, r->wanted) != NULL;
+    weir__account_set(account, before); /* it is booked again when it is sent */
+    return !room;
 }
 
 /* At the end of what there is: what was sent needs no memory, but for a little that is used again soon. */
@@ -160,6 +190,7 @@ static int send_event(struct receiver *r, const struct weir__event *e, struct we
     stamp->delivery_annotations = metrics;
     bound = weir__amqp_compose_bound(e->message.len, stamp);
     to = weir__amqp_deliver(r->duty.link, bound);
+    r->wanted = to ? 0 : bound;
     if (!to) return NO_ROOM;
     rc = weir__amqp_compose(e->message, stamp, to, bound, &bytes, err);
     if (rc == 0) weir__amqp_delivered(r->duty.link, bytes, 0, true);
@@ -249,6 +280,7 @@ static int send_batch(struct receiver *r)
     size_t bytes = WEIR__STORED_HEAD_BYTES + (told ? WEIR__STORED_FACTS_BYTES : 0) + body.len;
     uint8_t *to = weir__amqp_deliver(r->duty.link, bytes);
 
+    r->wanted = to ? 0 : bytes;
     if (!to) return NO_ROOM;
     to += weir__stored_head(to, r->batch, told ? &facts : NULL);
     memcpy(to, body.at, body.len);
@@ -338,12 +370,15 @@ static void pump(struct weir__duty *duty)
 
     if (r->over) return;
     rc = weir__receiver_over(r->in, &why.why); /* is told whether or not there is credit */
-    if (rc == 0) rc = r->stored ? send_batches(r, &why.why) : send_some(r, &why.why);
+    if (rc == 0 && is_in_vain(r))
+        rc = NO_ROOM;
+    else if (rc == 0)
+        rc = r->stored ? send_batches(r, &why.why) : send_some(r, &why.why);
     if (rc < 0) {
         detach(r, &why);
         return;
     }
-    keep_or_rest(r);
+    keep_or_rest(r, rc);
     if (rc == NO_ROOM ||
         (weir__amqp_link_credit(duty->link) > 0 && weir__amqp_sendable(duty->link) == 0))
         duty->connection->starved = true;

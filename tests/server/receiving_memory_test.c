@@ -220,6 +220,40 @@ static void what_found_no_room_is_read_again(void **state)
     assert_int_equal(once.delivered_bytes, 2 * batches + events);
 }
 
+/* Ten receivers, each with batches of 60 KB to read; the first fills the output. Of the others, some keep 1 MiB
+ * together, and the rest do not read again before there is room. */
+static void few_keep_what_found_no_room(void **state)
+{
+    static char text[1100];
+    const size_t each = 256 << 10, kept = (1 << 20) + each;
+    struct scene *s = *state;
+    struct weir__amqp_link *links[10];
+    uint64_t before;
+
+    memset(text, 'x', sizeof text - 1);
+    be_short(s);
+    for (uint32_t i = 0; i < 2; i++) publish(s, i, text, 6);
+    for (uint32_t i = 0; i < 10; i++)
+        links[i] = receive_from(s, i % 2, (char[]){(char)('a' + i), '\0'}, i == 0);
+    s->no_room = true;
+    for (uint32_t i = 0; i < 10; i++) weir__amqp_flow(links[i], i == 0 ? 6 : EACH, false);
+    carry(s->client, s->c.engine); /* and nobody writes what is put out */
+    while (weir__amqp_next(s->c.engine, &s->c.event))
+        assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    assert_in_range(booked(s), 2 * each, kept);
+    before = reads(s);
+    for (int i = 0; i < 20; i++) weir__duty_pump_all(&s->c);
+    assert_int_equal(reads(s), before);
+    while (s->c.starved) {
+        s->c.starved = false;
+        weir__duty_pump_all(&s->c);
+        assert_in_range(booked(s), 0, kept);
+        talk(s);
+    }
+    assert_int_equal(s->heard_count, 6 + 9 * EACH);
+    assert_int_equal(booked(s), 0);
+}
+
 /* Two sessions with a window of one small frame each: the rest of one message has its place, and there is
  * no memory for that of the other. */
 static void who_finds_no_memory_is_looked_at_again(void **state)
@@ -278,6 +312,7 @@ int main(void)
         TEST(at_the_end_little_is_kept),
         TEST(nothing_is_kept_for_who_has_no_credit),
         TEST(what_found_no_room_is_read_again),
+        TEST(few_keep_what_found_no_room),
         TEST(who_finds_no_memory_is_looked_at_again),
         TEST(batches_are_read_again),
     };
