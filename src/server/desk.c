@@ -207,7 +207,7 @@ static void pump(struct weir__duty *duty)
                                        0, settled, NULL) == 0)
         drop_first(d);
     if (!d->first && weir__amqp_link_drain(duty->link)) weir__amqp_drained(duty->link);
-    if (d->first && weir__amqp_link_credit(duty->link) > 0) duty->connection->starved = true;
+    if (d->first && weir__amqp_link_credit(duty->link) > 0) weir__duty_await_room(duty);
 }
 
 /* ---- requests ---- */

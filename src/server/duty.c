@@ -98,6 +98,12 @@ void weir__duty_pump(struct weir__duty *d)
     if (d->link && d->calls->pump) d->calls->pump(d);
 }
 
+void weir__duty_await_room(struct weir__duty *d)
+{
+    d->connection->starved = true;
+    if (weir__amqp_sendable(d->link) > 0) d->connection->cramped = true;
+}
+
 void weir__duty_pump_all(struct weir__connection *c)
 {
     struct weir__duty *d = c->duties, *first;

@@ -381,8 +381,7 @@ static void pump(struct weir__duty *duty)
     keep_or_rest(r, rc);
     if (rc == NO_ROOM ||
         (weir__amqp_link_credit(duty->link) > 0 && weir__amqp_sendable(duty->link) == 0))
-        duty->connection->starved = true;
-    if (rc == NO_ROOM && weir__amqp_sendable(duty->link) > 0) duty->connection->cramped = true;
+        weir__duty_await_room(duty);
 }
 
 /* ---- attaching ---- */

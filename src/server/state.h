@@ -113,6 +113,7 @@ void weir__duty_unready(struct weir__duty *);
 /* On the loop: one, all of a connection (each time beginning with another, so that nobody always
  * finds the output full), those of one session, and all that were woken. */
 void weir__duty_pump(struct weir__duty *);
+void weir__duty_await_room(struct weir__duty *); /* it has credit, and more to send than goes now */
 void weir__duty_pump_all(struct weir__connection *);
 void weir__duty_pump_session(const struct weir__amqp_session *);
 void weir__duty_take_ready(struct weir__connection *);

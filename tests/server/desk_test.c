@@ -1,4 +1,5 @@
 /* desk_test.c - requests to $cbs and $management, and where their replies go. */
+#include "amqp/state.h"
 #include "server/links.h"
 #include "support/allocs.h"
 
@@ -376,6 +377,39 @@ static void tokens_come_by_one_link(void **state)
     assert_non_null(strstr(s->text, "$cbs node has already been opened."));
 }
 
+/* Two sessions with a window of one small frame each: the rest of one reply has its place, and there is no
+ * memory for that of the other. */
+static void who_finds_no_memory_is_looked_at_again(void **state)
+{
+    struct scene *s = *state;
+    struct desk_links one = open_desk(s, "one", "here"), two;
+    char id[900];
+
+    memset(id, 'i', sizeof id - 1);
+    id[sizeof id - 1] = '\0';
+    assert_int_equal(weir__amqp_begin(s->client, &s->session, NULL), 0);
+    talk(s);
+    two = open_desk(s, "two", "there");
+    weir__amqp_flow(one.in, 1, false);
+    weir__amqp_flow(two.in, 1, false);
+    talk(s);
+    s->c.engine->peer_frame = 512;
+    for (struct weir__amqp_session *at = s->c.engine->sessions; at; at = at->next)
+        at->remote_window = 1;
+    s->no_room = true;
+    post(one.out, id, "here", 0, true);
+    post(two.out, id, "there", 0, true);
+    carry(s->client, s->c.engine);
+    while (weir__amqp_next(s->c.engine, &s->c.event))
+        assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    assert_int_equal(s->c.engine->rests, 1);
+    assert_true(s->c.cramped);
+    s->no_room = s->c.cramped = false;
+    weir__duty_pump_all(&s->c);
+    assert_int_equal(s->c.engine->rests, 2);
+    assert_false(s->c.cramped);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -391,6 +425,7 @@ int main(void)
         TEST(no_memory_for_a_reply),
         TEST(a_request_has_a_size),
         TEST(tokens_come_by_one_link),
+        TEST(who_finds_no_memory_is_looked_at_again),
     };
 
     return cmocka_run_group_tests_name("desk", tests, NULL, NULL);
