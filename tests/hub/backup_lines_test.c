@@ -106,7 +106,7 @@ static void a_hub_that_cannot_be_read(void **state)
         for (int how = 0; how < LOSSES; how++) {
             struct simfs *disk = simfs_clone(m.world.disk);
 
-            lose_control(disk, how);
+            lose_control(disk, (enum loss)how);
             assert_int_equal(backup(disk), 0);
             assert_lines(1, texts[former]);
             assert_int_equal(result.left_out, 1);

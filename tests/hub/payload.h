@@ -66,9 +66,10 @@ static inline void payload_data(struct payload *p, const void *at, size_t len)
 /* A message whose body is "<text> <n>", empty properties before it as JavaScript has them. */
 static inline void payload_event(struct payload *p, const char *text, int n)
 {
-    char body[256];
+    char body[2048];
     int len = snprintf(body, sizeof body, "%s %d", text, n);
 
+    assert(len >= 0 && (size_t)len < sizeof body);
     payload_raw(p, (const uint8_t[]){0x00, 0x53, 0x73, 0x45}, 4);
     payload_data(p, body, (size_t)len);
 }
