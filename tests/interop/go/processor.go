@@ -47,8 +47,9 @@ func processPartition(client *eh.ProcessorPartitionClient) {
 	for {
 		call, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		events, err := client.ReceiveEvents(call, 50, nil)
+		failed := err != nil && call.Err() == nil // before cancel, which makes it an error, too
 		cancel()
-		if err != nil && call.Err() == nil {
+		if failed { // as when another process takes the partition
 			fmt.Fprintf(os.Stderr, "partition %s: %v\n", client.PartitionID(), err)
 			return
 		}
