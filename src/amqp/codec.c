@@ -23,6 +23,9 @@ struct code_row {
 #define CODE_NULL 0x40
 #define CODE_TRUE 0x41
 #define CODE_SMALL_ULONG 0x53
+#define CODE_LIST8 0xc0
+#define CODE_MAP8 0xc1
+#define CODE_ARRAY8 0xe0
 #define CODE_BOOLEAN 0x56 /* with a byte that says which */
 #define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
 
@@ -297,9 +300,19 @@ static inline bool are_single(const uint8_t *p)
     return !((over | (over + EIGHT(0x7f - 5))) & EIGHT(0x80));
 }
 
+/* The bytes of an empty list or map that says its size, or of a short array whose items have no bytes. 0:
+ * it is something else. */
+static inline size_t empty_compound(const uint8_t *at, size_t left)
+{
+    _Static_assert(UINT8_MAX <= WEIR__AMQP_EMPTY_ITEMS_MAX, "a short array cannot have too many");
+    if (left < 4) return 0;
+    if ((at[0] == CODE_LIST8 || at[0] == CODE_MAP8) && at[1] == 1 && at[2] == 0) return 3;
+    return at[0] == CODE_ARRAY8 && at[1] == 2 && plain[at[3]] == 1 ? 4 : 0;
+}
+
 /* Passes over values with nothing inside, which is most of them, and is quick about it: a message of
  * a megabyte may hold a million. How many; the first that is different ends it. */
-static inline uint32_t pass_plain(struct weir__amqp_cursor *in, uint32_t most)
+static inline uint32_t pass_plain(struct weir__amqp_cursor *in, uint32_t most, unsigned depth)
 {
     const uint8_t *at = in->at;
     uint32_t count = 0;
@@ -315,6 +328,7 @@ static inline uint32_t pass_plain(struct weir__amqp_cursor *in, uint32_t most)
         if (!len && left > 1 && codes[*at].shape == SHAPE_VARIABLE && codes[*at].width == 1)
             len = 2u + at[1];
         if (*at == CODE_BOOLEAN && left > 1 && at[1] <= 1) len = 2;
+        if (!len && depth < WEIR__AMQP_DEPTH_MAX) len = empty_compound(at, left);
         if (!len || len > left) break;
         at += len;
         WEIR__STEP();
@@ -325,8 +339,10 @@ static inline uint32_t pass_plain(struct weir__amqp_cursor *in, uint32_t most)
 
 static bool check_items(struct weir__amqp_cursor *in, uint32_t count, unsigned depth)
 {
-    for (uint32_t i = pass_plain(in, count); i < count; i += 1 + pass_plain(in, count - i - 1))
+    while (count -= pass_plain(in, count, depth)) {
         if (!check_value(in, depth)) return false;
+        count--;
+    }
     return in->at == in->end || weir__amqp_stop(in, "bytes after the last item");
 }
 
@@ -398,10 +414,14 @@ static bool check_body(struct weir__amqp_cursor *c, uint8_t code, unsigned depth
 
 static bool check_value(struct weir__amqp_cursor *c, unsigned depth)
 {
+    size_t left = weir__amqp_left(c), len = left ? plain[*c->at] : 0;
     uint8_t code;
 
-    if (pass_plain(c, 1)) return true;
     WEIR__STEP();
+    if (len && len <= left) {
+        c->at += len;
+        return true;
+    }
     code = weir__amqp_load8(c);
     if (c->why) return false;
     if (code != CODE_DESCRIBED) return check_body(c, code, depth);

@@ -214,9 +214,76 @@ static void both_know_how_deep_is_too_deep(void **state)
     }
 }
 
+#define LISTS_MAX (WEIR__AMQP_DEPTH_MAX + 2)
+
+/* A value in so many lists; another follows it in the innermost, or nothing. Written from the end. */
+static struct weir__bytes put_into_lists(uint8_t bytes[3 * LISTS_MAX + 5], const uint8_t *value,
+                                         size_t len, unsigned lists, bool more)
+{
+    uint8_t *end = bytes + 3 * LISTS_MAX + 5, *at = end;
+
+    if (more) *--at = 0x40;
+    at -= len;
+    memcpy(at, value, len);
+    for (unsigned i = 0; i < lists; i++) {
+        uint8_t size = (uint8_t)(end - at + 1), count = i || !more ? 1 : 2;
+        at -= 3;
+        memcpy(at, (uint8_t[]){0xc0, size, count}, 3);
+    }
+    return weir__bytes_of(at, (size_t)(end - at));
+}
+
+static void compare_small(const uint8_t small[4], size_t len)
+{
+    uint8_t space[3 * LISTS_MAX + 5];
+
+    for (int more = 0; more < 2; more++) {
+        struct weir__bytes b = put_into_lists(space, small, len, 1, more);
+        compare(b.at, b.len);
+    }
+}
+
+static void small_compounds_are_read_as_others(void **state)
+{
+    static const uint8_t codes[] = {0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1};
+    static const uint8_t counts[] = {0, 1, 2, 255};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof codes * 5 * sizeof counts * 256; i++) {
+        const uint8_t small[] = {codes[i % 7], (uint8_t)(i / 7 % 5), counts[i / 35 % 4],
+                                 (uint8_t)(i / 140)};
+        compare_small(small, 4);
+        if (small[1] < 2) compare_small(small, 2u + small[1]);
+    }
+}
+
+static void small_compounds_can_be_too_deep(void **state)
+{
+    static const struct {
+        uint8_t at[4], len, lists_max;
+    } rows[] = {
+        {{0xc0, 1, 0}, 3, WEIR__AMQP_DEPTH_MAX - 1},
+        {{0xc1, 1, 0}, 3, WEIR__AMQP_DEPTH_MAX - 1},
+        {{0xe0, 2, 9, 0x45}, 4, WEIR__AMQP_DEPTH_MAX - 1},
+        {{0x45}, 1, WEIR__AMQP_DEPTH_MAX},
+    };
+    uint8_t space[3 * LISTS_MAX + 5];
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * (LISTS_MAX + 1) * 4; i++) {
+        unsigned row = i % 4, lists = i / 8;
+        struct weir__bytes b =
+            put_into_lists(space, rows[row].at, rows[row].len, lists, lists && i / 4 % 2);
+        struct weir__amqp_cursor c = weir__amqp_cursor_of(b);
+        assert_int_equal(weir__amqp_check(&c), lists <= rows[row].lists_max);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_compounds_are_read_as_others),
+        cmocka_unit_test(small_compounds_can_be_too_deep),
         cmocka_unit_test(both_checks_agree),
         cmocka_unit_test(runs_of_small_values_are_read_to_the_byte),
         cmocka_unit_test(both_know_how_deep_is_too_deep),
