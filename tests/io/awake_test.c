@@ -61,19 +61,20 @@ static void begin(struct talk *t, int expected)
     while (!atomic_load(&t->told)) sched_yield();
 }
 
-/* One post, and the loop has run it. */
+/* One post, and the loop has run it. The pause keeps the next one out of the turns behind it. */
 static void post(struct talk *t)
 {
+    const struct timespec pause = {.tv_nsec = 5 * WEIR__LOOP_AWAKE_NS};
+
     atomic_store(&t->came, false);
     assert_int_equal(weir__loop_post(t->loop, &t->post), 0);
     while (!atomic_load(&t->came)) sched_yield();
+    nanosleep(&pause, NULL);
 }
 
-/* A turn or more without a post behind each, but for a loop that loses its core just then. The pause
- * keeps the next post out of them. */
+/* A turn or more without a post behind each, but for a loop that loses its core just then. */
 static void stays_awake_for_one_post_that_comes_soon(void **state)
 {
-    const struct timespec pause = {.tv_nsec = 5 * WEIR__LOOP_AWAKE_NS};
     int64_t until_ns = weir__mono_ns() + PATIENCE_NS;
     struct talk t;
 
@@ -82,7 +83,6 @@ static void stays_awake_for_one_post_that_comes_soon(void **state)
     for (unsigned posts = 0; atomic_load(&t.turns) < posts + POSTS; posts++) {
         assert_true(weir__mono_ns() < until_ns);
         post(&t);
-        nanosleep(&pause, NULL);
     }
     weir__loops_free(t.all);
 }
