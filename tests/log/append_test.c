@@ -1,53 +1,16 @@
 /* append_test.c - how many batches may wait for the disk, which of them are written together, and
  * what a completion must not do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
-#include "log/state.h"
-#include "support/simfs.h"
-
-#define WAIT weir__deadline_ns(20000)
-#define MIB (UINT64_C(1024) * 1024)
-
-struct world {
-    struct simfs *disk;
-    struct simclock clock;
-    struct weir__log_options o;
-    struct weir__log *log;
-};
+#include "log/stepped.h"
 
 static int set_up(void **state)
 {
-    struct world *w = test_calloc(1, sizeof *w);
+    struct world *w = world_new((struct weir__log_options){.partitions = 2,
+                                                           .batch_bytes_max = 5 * MIB,
+                                                           .segment_bytes_min = 16 * MIB,
+                                                           .segment_bytes_max = 16 * MIB});
 
-    w->disk = simfs_new();
-    w->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
-    w->o = (struct weir__log_options){.fs = simfs_fs(w->disk),
-                                      .clock = simclock(&w->clock),
-                                      .dir = "log",
-                                      .hub_id = 1,
-                                      .partitions = 2,
-                                      .batch_bytes_max = 5 * MIB,
-                                      .segment_bytes_min = 16 * MIB,
-                                      .segment_bytes_max = 16 * MIB,
-                                      .retain_ms = -1,
-                                      .no_threads = true};
-    assert_int_equal(weir__log_create(&w->o, NULL), 0);
-    assert_int_equal(weir__log_open(&w->log, &w->o, NULL), 0);
+    start(w);
     *state = w;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct world *w = *state;
-
-    weir__log_close(w->log, NULL);
-    simfs_free(w->disk);
-    test_free(w);
     return 0;
 }
 
@@ -136,7 +99,7 @@ static void wait_inside(void *user, int rc, const struct weir__log_receipt *rece
     r->stored = stats.batches;
 }
 
-/* Whoever waited there would wait for himself. */
+/* A completion that waited for the log would wait for itself. */
 static void completions_must_not_wait(void **state)
 {
     struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of("x", 1)}};

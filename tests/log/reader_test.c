@@ -1,65 +1,19 @@
 /* reader_test.c - how much a reader takes at once, with how much memory, and how many files it leaves
  * open. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
 #include "log/reader.h"
-#include "support/simfs.h"
+#include "log/stepped.h"
 
-#define WAIT weir__deadline_ns(20000)
-#define KIB UINT64_C(1024)
 #define VIEWS 64
-
-struct world {
-    struct simfs *disk;
-    struct simclock clock;
-    struct weir__log_options o;
-    struct weir__log *log;
-};
 
 static int set_up(void **state)
 {
-    struct world *w = test_calloc(1, sizeof *w);
+    struct world *w = world_new((struct weir__log_options){.partitions = 2,
+                                                           .segment_bytes_min = 1024 * KIB,
+                                                           .segment_bytes_max = 1024 * KIB});
 
-    w->disk = simfs_new();
-    w->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
-    w->o = (struct weir__log_options){.fs = simfs_fs(w->disk),
-                                      .clock = simclock(&w->clock),
-                                      .dir = "log",
-                                      .hub_id = 1,
-                                      .partitions = 2,
-                                      .segment_bytes_min = 1024 * KIB,
-                                      .segment_bytes_max = 1024 * KIB,
-                                      .retain_ms = -1,
-                                      .no_threads = true};
-    assert_int_equal(weir__log_create(&w->o, NULL), 0);
-    assert_int_equal(weir__log_open(&w->log, &w->o, NULL), 0);
+    start(w);
     *state = w;
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct world *w = *state;
-
-    weir__log_close(w->log, NULL);
-    simfs_free(w->disk);
-    test_free(w);
-    return 0;
-}
-
-/* A batch that takes so many bytes. */
-static void put(struct world *w, uint32_t partition, uint32_t bytes)
-{
-    static const uint8_t body[64 * KIB];
-    struct weir__log_batch b = {.partition = partition,
-                                .count = 1,
-                                .body = {weir__bytes_of(body, bytes - WEIR__BATCH_HEADER_BYTES)}};
-
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, NULL, NULL), 0);
 }
 
 /* From now on what was written is read from files. */
@@ -101,7 +55,7 @@ static void memory_says_how_many(void **state)
                  {1024 * KIB, VIEWS, 40}, {1024 * KIB, 0, 0}};
     struct world *w = *state;
 
-    for (int i = 0; i < 40; i++) put(w, 0, 8 * KIB);
+    for (int i = 0; i < 40; i++) put_into(w, 0, 8 * KIB);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
             struct weir__log_reader *r = open_reader(w, cases[i].bytes_max);
@@ -124,7 +78,7 @@ static void memory_is_given_back(void **state)
     struct world *w = *state;
     struct weir__log_reader *r;
 
-    for (int i = 0; i < 6; i++) put(w, 0, sizes[i]);
+    for (int i = 0; i < 6; i++) put_into(w, 0, sizes[i]);
     r = open_reader(w, 16 * KIB);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(next(r, 1), 1);
@@ -152,9 +106,9 @@ static void near_ones_are_read_together(void **state)
         struct weir__log_stats stats;
         uint64_t reads;
 
-        put(w, 0, 8 * KIB);
-        put(w, 1, cases[i].between);
-        put(w, 0, 8 * KIB);
+        put_into(w, 0, 8 * KIB);
+        put_into(w, 1, cases[i].between);
+        put_into(w, 0, 8 * KIB);
         reopen(w);
         r = open_reader(w, cases[i].memory);
         reads = simfs_calls(w->disk, SIMFS_READ);
@@ -182,7 +136,7 @@ static void some_files_stay_open(void **state)
 
     w->log->o.segment_bytes_max = 64 * KIB;
     for (int i = 0; i < WEIR__LOG_READ_FILES_MAX + 8; i++) {
-        put(w, 0, 8 * KIB);
+        put_into(w, 0, 8 * KIB);
         weir__mutex_lock(&w->log->lock);
         w->log->want_roll = true;
         assert_int_equal(weir__log_lead(w->log, NULL), 0);

@@ -1,68 +1,11 @@
 /* upkeep_test.c - when a log does by itself what time brings, to the millisecond, and how much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
-#include "log/state.h"
-#include "support/simfs.h"
-
-#define WAIT weir__deadline_ns(20000)
-#define KIB UINT64_C(1024)
-
-struct world {
-    struct simfs *disk;
-    struct simclock clock;
-    struct weir__log_options o;
-    struct weir__log *log;
-};
+#include "log/stepped.h"
 
 static int set_up(void **state)
 {
-    struct world *w = test_calloc(1, sizeof *w);
-
-    w->disk = simfs_new();
-    w->clock = (struct simclock){.wall_ms = 1700000000000, .mono_ms = 1000};
-    w->o = (struct weir__log_options){.fs = simfs_fs(w->disk),
-                                      .clock = simclock(&w->clock),
-                                      .dir = "log",
-                                      .hub_id = 1,
-                                      .partitions = 2,
-                                      .segment_bytes_max = 16384 * KIB,
-                                      .retain_ms = -1,
-                                      .no_threads = true};
-    *state = w;
+    *state =
+        world_new((struct weir__log_options){.partitions = 2, .segment_bytes_max = 16384 * KIB});
     return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct world *w = *state;
-
-    simfs_fail(w->disk, NULL);
-    weir__log_close(w->log, NULL);
-    simfs_free(w->disk);
-    test_free(w);
-    return 0;
-}
-
-static void start(struct world *w)
-{
-    struct weir_error err = {0};
-
-    assert_int_equal(weir__log_create(&w->o, NULL), 0);
-    if (weir__log_open(&w->log, &w->o, &err) != 0) fail_msg("%s", err.text);
-}
-
-/* A batch that takes so many bytes. */
-static void put(struct world *w, uint32_t bytes)
-{
-    static const uint8_t body[512 * KIB];
-    struct weir__log_batch b = {.count = 1,
-                                .body = {weir__bytes_of(body, bytes - WEIR__BATCH_HEADER_BYTES)}};
-
-    assert_int_equal(weir__log_append_wait(w->log, &b, WAIT, NULL, NULL), 0);
 }
 
 static int64_t wait_of(struct world *w)
