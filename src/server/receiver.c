@@ -98,8 +98,8 @@ static void keep_or_rest(struct receiver *r, int rc)
     note_memory(r);
 }
 
-/* Whether a message that was given back would find no room again: then it is not read for that. */
-static bool is_in_vain(struct receiver *r)
+/* Whether a message that was given back would find no room again. If so, it need not be read. */
+static bool still_finds_no_room(struct receiver *r)
 {
     struct weir__account *account = &r->duty.connection->account;
     size_t before = atomic_load(&account->bytes);
@@ -370,7 +370,7 @@ static void pump(struct weir__duty *duty)
 
     if (r->over) return;
     rc = weir__receiver_over(r->in, &why.why); /* is told whether or not there is credit */
-    if (rc == 0 && is_in_vain(r))
+    if (rc == 0 && still_finds_no_room(r))
         rc = NO_ROOM;
     else if (rc == 0)
         rc = r->stored ? send_batches(r, &why.why) : send_some(r, &why.why);

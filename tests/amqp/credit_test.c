@@ -209,7 +209,7 @@ static void a_window_is_opened_at_half(void **state)
     peer_fini(&p);
 }
 
-/* Who was not asked to drain says nothing, and nobody drains twice, or as a receiver. */
+/* A link that was not asked to drain says nothing, drains only once, and not as a receiver. */
 static void only_who_is_asked_drains(void **state)
 {
     struct weir__amqp_link *l = open_sender(1);

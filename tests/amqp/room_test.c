@@ -5,7 +5,7 @@
 static struct peer p;
 static const uint8_t zeros[100000];
 
-#define PART_HEAD 22u /* bytes of a part's frame besides its payload */
+#define PART_HEAD 22u /* bytes of a part's frame before its payload */
 
 /* As peer_say_bytes, for an engine that may have no room. */
 static void say_bytes(struct weir__bytes b)

@@ -1,4 +1,4 @@
-/* What a receiver of a folder does besides reading: it passes over damage, keeps little while it is
+/* What a receiver of a folder does apart from reading: it passes over damage, keeps little while it is
  * idle, and says what cannot be asked of it. */
 #define _GNU_SOURCE /* nftw, memmem */
 #include "client/contract/place.h"

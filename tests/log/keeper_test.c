@@ -156,7 +156,7 @@ static void whoever_is_due_first_comes_first(void **state)
     for (uint64_t seed = 1; seed <= 20; seed++) try_order(seed);
 }
 
-/* Whoever leaves is not kept any more, also when it was the next one. */
+/* A log that leaves is not looked after any more, even if it was the next one. */
 static void who_left_is_not_kept(void **state)
 {
     struct world w;

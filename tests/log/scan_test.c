@@ -127,7 +127,7 @@ static void all_of_it_is_found(void **state)
     simfs_free(disk);
 }
 
-/* Whoever copies a log that is in use finds the same end. */
+/* A backup of a log that is in use finds the same end. */
 static void a_backup_finds_all_of_it(void **state)
 {
     struct world *w = *state;

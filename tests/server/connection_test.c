@@ -14,7 +14,7 @@ static struct {
     atomic_bool done;
 } probe;
 
-/* On the loop: has the connection looked after, which sets its timer anew. */
+/* On the loop: visits the connection, which sets its timer again. */
 static void touch_connection(void *arg)
 {
     struct weir__connection *c = probe.server->at[0].connections;

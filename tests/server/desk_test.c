@@ -379,7 +379,7 @@ static void tokens_come_by_one_link(void **state)
 
 /* Two sessions with a window of one small frame each: the rest of one reply has its place, and there is no
  * memory for that of the other. */
-static void who_finds_no_memory_is_looked_at_again(void **state)
+static void a_reply_without_memory_is_sent_later(void **state)
 {
     struct scene *s = *state;
     struct desk_links one = open_desk(s, "one", "here"), two;
@@ -425,7 +425,7 @@ int main(void)
         TEST(no_memory_for_a_reply),
         TEST(a_request_has_a_size),
         TEST(tokens_come_by_one_link),
-        TEST(who_finds_no_memory_is_looked_at_again),
+        TEST(a_reply_without_memory_is_sent_later),
     };
 
     return cmocka_run_group_tests_name("desk", tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void who_has_news_has_one_turn(void **state)
     }
 }
 
-/* Whoever takes it back; the others keep their order, and the next one is the last. */
+/* Any of them can be taken back: the others keep their order, and the next one is the last. */
 static void news_may_be_taken_back(void **state)
 {
     struct scene *s = *state;

@@ -256,7 +256,7 @@ static void few_keep_what_found_no_room(void **state)
 
 /* Two sessions with a window of one small frame each: the rest of one message has its place, and there is
  * no memory for that of the other. */
-static void who_finds_no_memory_is_looked_at_again(void **state)
+static void a_receiver_without_memory_is_pumped_again(void **state)
 {
     struct scene *s = *state;
     struct weir__amqp_link *one = receive(s, "one", true), *two;
@@ -313,7 +313,7 @@ int main(void)
         TEST(nothing_is_kept_for_who_has_no_credit),
         TEST(what_found_no_room_is_read_again),
         TEST(few_keep_what_found_no_room),
-        TEST(who_finds_no_memory_is_looked_at_again),
+        TEST(a_receiver_without_memory_is_pumped_again),
         TEST(batches_are_read_again),
     };
 

@@ -219,7 +219,7 @@ static void a_rule_that_is_narrowed(void **state)
     assert_int_equal(atomic_load(&s->server.links), 1);
 }
 
-/* Whose issuer is not known any more. */
+/* The issuer is not known any more: no rule of the same name stands in for it. */
 static void a_claim_of_an_issuer_rests_on_no_rule(void **state)
 {
     struct scene *s = *state;

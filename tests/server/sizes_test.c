@@ -2,7 +2,7 @@
 #include "server/links.h"
 
 #define LIMIT 65536u /* bytes of a batch in this world */
-#define OVER 8       /* of a message, besides its body */
+#define OVER 8       /* bytes of a message before its body */
 
 static void let_in(struct scene *s)
 {
