@@ -14,6 +14,8 @@
 #define LINE_BYTES 1024              /* of a frame in the log */
 #define WORK_PER_LOOK 64             /* small messages, between looks at the clock */
 #define WORK_BYTES 4096              /* of a large one that count as one more */
+#define LARGE_BYTES 65536u           /* of a message that is not begun when a turn is over ... */
+#define PUT_OFF_MAX 64u              /* ... for so many visits: eight turns or more */
 #define MUCH_BYTES ((size_t)1 << 20) /* given back at once: the system may want them */
 #define CRAMPED_RETRY_MS 100         /* between looks whether there is memory again */
 #define TOKEN_BYTES 65536u           /* of a stranger's request, in one frame or several */
@@ -132,15 +134,31 @@ static size_t weigh(const struct weir__amqp_event *ev)
     return 1 + ev->delivery.payload.len / WORK_BYTES;
 }
 
+/* Whether the current event is a large message, which takes long to check, and this turn is over: then
+ * it waits for the next, so that a turn checks one of them at its end and not one of each connection.
+ * Others may use up every turn, so it waits for PUT_OFF_MAX visits at most. */
+static bool is_put_off(struct weir__connection *c)
+{
+    bool large =
+        c->event.type == WEIR__AMQP_EVENT_TRANSFER && c->event.delivery.payload.len >= LARGE_BYTES;
+
+    c->put_off =
+        large && c->put_off < PUT_OFF_MAX && weir__loop_turn_over(c->loop) ? c->put_off + 1 : 0;
+    return c->put_off > 0;
+}
+
 /* Until there are no more, a log is busy, or the loop's turn has lasted long enough: then the rest
  * has to wait for the next. What was gathered meanwhile goes to the log. */
 static void take_events(struct weir__connection *c)
 {
+    bool log_is_busy = false;
     size_t work = 0;
 
     if (c->busy_ms || c->crowded) return;
     while (c->event_waits || weir__amqp_next(c->engine, &c->event)) {
-        c->event_waits = !weir__connection_on_event(c, &c->event);
+        c->crowded = is_put_off(c);
+        log_is_busy = !c->crowded && !weir__connection_on_event(c, &c->event);
+        c->event_waits = c->crowded || log_is_busy;
         if (c->event_waits) break;
         work += weigh(&c->event);
         if (work < WORK_PER_LOOK) continue;
@@ -148,7 +166,7 @@ static void take_events(struct weir__connection *c)
         c->crowded = weir__loop_turn_over(c->loop);
         if (c->crowded) break;
     }
-    if (c->event_waits || (c->run.sender && !weir__run_end(c)))
+    if (log_is_busy || (c->run.sender && !weir__run_end(c)))
         c->busy_ms = weir__loop_now_ms(c->loop);
 }
 

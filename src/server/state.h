@@ -263,11 +263,12 @@ struct weir__connection {
     struct weir__bytes last_words; /* sent behind the engine's output: for other protocols */
     bool on_last_words;            /* that is what is being written */
     int64_t began_ms;
-    int64_t expires_s;                 /* when the first claim of a duty ends */
-    struct weir__run run;              /* events that the log was not given yet */
-    int64_t busy_ms;                   /* since when a busy log holds us up; 0: it does not */
-    struct weir__amqp_event event;     /* the current one, */
-    bool event_waits;                  /* which has to come again */
+    int64_t expires_s;             /* when the first claim of a duty ends */
+    struct weir__run run;          /* events that the log was not given yet */
+    int64_t busy_ms;               /* since when a busy log holds us up; 0: it does not */
+    struct weir__amqp_event event; /* the current one, */
+    bool event_waits;              /* which has to come again */
+    uint32_t put_off;              /* visits that found it too large for the rest of their turn */
     const struct weir__hub *stuck_hub; /* whose log takes nothing, */
     int64_t stuck_ms;                  /* since when; compared only, and perhaps gone meanwhile */
     size_t unflushed;                  /* bytes with the log ... */

@@ -44,6 +44,25 @@ static void touch(struct scene *s, size_t unflushed)
     }
 }
 
+/* Turns that are over when the test says so, for messages of the first connection. */
+static struct {
+    _Atomic(struct weir__server *) server; /* NULL: no turn is over */
+    atomic_uint over;
+} turns;
+
+bool __wrap_weir__loop_turn_over(const struct weir__loop *);
+
+bool __wrap_weir__loop_turn_over(const struct weir__loop *l)
+{
+    struct weir__server *server = atomic_load(&turns.server);
+
+    (void)l;
+    if (!server || server->at[0].connections->event.type != WEIR__AMQP_EVENT_TRANSFER) return false;
+    if (atomic_load(&turns.over) == 0) return false;
+    atomic_fetch_sub(&turns.over, 1);
+    return true;
+}
+
 static void expect_connections(struct scene *s, unsigned count)
 {
     unsigned there = 0;
@@ -171,6 +190,34 @@ static void an_event_without_a_place_comes_again(void **state)
     assert_true(refused >= 1);
 }
 
+/* A large message that comes when a turn is over waits for another, 64 times at most. A busy log may let it
+ * come again after that. */
+static void a_large_message_waits_for_a_turn(void **state)
+{
+    static const struct {
+        size_t len;
+        unsigned over; /* so many times is the turn over; then it is not */
+        unsigned least, most;
+    } rows[] = {{65535, 3, 0, 0}, {65536, 3, 3, 3}, {65536, 1000, 64, 960}};
+    static uint8_t event[65536] = "\0\x53\x75\xb0";
+    struct scene *s = *state;
+    struct weir__amqp_link *link;
+
+    come_in(s, PLAIN);
+    link = attach(s, "l");
+    atomic_store(&turns.server, s->server);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        weir__store_be32(event + 4, (uint32_t)rows[i].len - 8);
+        atomic_store(&turns.over, rows[i].over);
+        assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, rows[i].len), 0, false, NULL),
+                         0);
+        await(s, &client.settled);
+        assert_string_equal(client.text, "");
+        assert_in_range(rows[i].over - atomic_load(&turns.over), rows[i].least, rows[i].most);
+    }
+    atomic_store(&turns.server, NULL);
+}
+
 /* ---- how it ends ---- */
 
 /* The connections of a loop are looked at a part at a time: here the last has the link. */
@@ -248,6 +295,7 @@ int main(void)
         TEST(the_end_of_rights_is_waited_for),
         TEST(who_has_much_with_the_log_waits),
         TEST(an_event_without_a_place_comes_again),
+        TEST(a_large_message_waits_for_a_turn),
         TEST(a_rule_that_changes_is_for_all_of_many),
         TEST(who_says_its_last_byte_is_let_go),
         TEST(a_server_that_stops_says_so),

@@ -29,8 +29,10 @@ static inline void note_event(const struct weir__amqp_event *ev)
     client.begun += ev->type == WEIR__AMQP_EVENT_BEGIN;
     client.flows += ev->type == WEIR__AMQP_EVENT_FLOW && ev->link;
     client.settled += ev->type == WEIR__AMQP_EVENT_SETTLE;
-    if (ev->type == WEIR__AMQP_EVENT_SETTLE)
+    if (ev->type == WEIR__AMQP_EVENT_SETTLE) {
         client.accepted = ev->settle.outcome == WEIR__AMQP_ACCEPTED;
+        keep_error(&ev->settle.error);
+    }
     client.detached += ev->type == WEIR__AMQP_EVENT_DETACH;
     client.closed += ev->type == WEIR__AMQP_EVENT_CLOSE;
     if (ev->type == WEIR__AMQP_EVENT_DETACH || ev->type == WEIR__AMQP_EVENT_CLOSE)
