@@ -1,6 +1,6 @@
 /* codec.c - one table says what each constructor byte announces; everything else follows it.
  *
- * Recursion is counted: a described value, a list, a map and an array go one level down, and
+ * Levels are counted: a described value, a list, a map and an array go one level down, and
  * WEIR__AMQP_DEPTH_MAX ends it. Each byte is looked at once or twice, and what has no bytes is not
  * looked at, so the work is linear in the bytes that came; fuzz/work_fuzz.c counts the steps. */
 #include "amqp/codec.h"
@@ -87,6 +87,8 @@ const char *weir__amqp_type_name(enum weir__amqp_type type)
 {
     return (unsigned)type < WEIR__AMQP_TYPES ? type_names[type] : "?";
 }
+
+static const char too_deep[] = "values are nested too deep";
 
 static bool step_back(struct weir__amqp_cursor *c, size_t len, const char *why)
 {
@@ -215,8 +217,10 @@ static bool skip_value(struct weir__amqp_cursor *c, unsigned depth)
 
     WEIR__STEP();
     if (c->why) return false;
+    if (codes[code].shape == SHAPE_FIXED && codes[code].type != WEIR__AMQP_BOOL)
+        return weir__amqp_take(c, codes[code].width) != NULL;
     if (code != CODE_DESCRIBED) return read_body(c, code, &v);
-    if (depth == WEIR__AMQP_DEPTH_MAX) return step_back(c, 1, "values are nested too deep");
+    if (depth == WEIR__AMQP_DEPTH_MAX) return step_back(c, 1, too_deep);
     if (!skip_value(c, depth + 1)) return false; /* the descriptor */
     return skip_value(c, depth + 1);
 }
@@ -275,22 +279,53 @@ static bool read_constructor(struct weir__amqp_cursor *c, uint32_t count, uint8_
     if (row->shape == SHAPE_UNKNOWN) return step_back(c, 1, "an unknown constructor in an array");
     if (row->width == 0 && count > WEIR__AMQP_EMPTY_ITEMS_MAX)
         return step_back(c, 1, "too many items without bytes in an array");
-    if (row->width && count > weir__amqp_left(c) / row->width)
+    if ((uint64_t)count * row->width > weir__amqp_left(c))
         return step_back(c, 1, "an array with more items than bytes");
     return true;
 }
 
-static bool check_value(struct weir__amqp_cursor *c, unsigned depth);
-static bool check_body(struct weir__amqp_cursor *c, uint8_t code, unsigned depth);
+/* ---- checking ---- */
 
-/* Values of a fixed width, which cannot be wrong: their bytes, constructor included. A boolean with
- * a byte can. 0: all others. */
-static const uint8_t plain[256] = {
-    [0x40] = 1, [0x41] = 1, [0x42] = 1, [0x43] = 1,  [0x44] = 1,  [0x45] = 1, [0x50] = 2,
-    [0x51] = 2, [0x52] = 2, [0x53] = 2, [0x54] = 2,  [0x55] = 2,  [0x60] = 3, [0x61] = 3,
-    [0x70] = 5, [0x71] = 5, [0x72] = 5, [0x73] = 5,  [0x74] = 5,  [0x80] = 9, [0x81] = 9,
-    [0x82] = 9, [0x83] = 9, [0x84] = 9, [0x94] = 17, [0x98] = 17,
+/* Constructors by how their values are checked. */
+enum kind {
+    KIND_OTHER,    /* rare or unknown: read_body knows */
+    KIND_FIXED,    /* width bytes, whatever they are */
+    KIND_BOOLEAN,  /* a byte that is 0 or 1 */
+    KIND_SHORT,    /* a size of one byte, then that many */
+    KIND_COMPOUND, /* a list or a map of less than 256 bytes */
+    KIND_ARRAY,    /* an array of less than 256 bytes */
+    KIND_LARGE,    /* a larger one of these */
+    KIND_DESCRIBED
 };
+
+static const uint8_t kinds[256] = {
+    [0x00] = KIND_DESCRIBED, [0x40] = KIND_FIXED,   [0x41] = KIND_FIXED, [0x42] = KIND_FIXED,
+    [0x43] = KIND_FIXED,     [0x44] = KIND_FIXED,   [0x45] = KIND_FIXED, [0x50] = KIND_FIXED,
+    [0x51] = KIND_FIXED,     [0x52] = KIND_FIXED,   [0x53] = KIND_FIXED, [0x54] = KIND_FIXED,
+    [0x55] = KIND_FIXED,     [0x56] = KIND_BOOLEAN, [0x60] = KIND_FIXED, [0x61] = KIND_FIXED,
+    [0x70] = KIND_FIXED,     [0x71] = KIND_FIXED,   [0x72] = KIND_FIXED, [0x73] = KIND_FIXED,
+    [0x74] = KIND_FIXED,     [0x80] = KIND_FIXED,   [0x81] = KIND_FIXED, [0x82] = KIND_FIXED,
+    [0x83] = KIND_FIXED,     [0x84] = KIND_FIXED,   [0x94] = KIND_FIXED, [0x98] = KIND_FIXED,
+    [0xa0] = KIND_SHORT,     [0xa1] = KIND_SHORT,   [0xa3] = KIND_SHORT, [0xc0] = KIND_COMPOUND,
+    [0xc1] = KIND_COMPOUND,  [0xd0] = KIND_LARGE,   [0xd1] = KIND_LARGE, [0xe0] = KIND_ARRAY,
+    [0xf0] = KIND_LARGE,
+};
+
+/* A value into which the check has gone. */
+struct level {
+    const uint8_t *end; /* of its bytes */
+    uint32_t left;      /* items that are still to come */
+    uint8_t code;       /* of all items of an array; 0: each has its own */
+    bool sized;         /* the items fill it; false: of a described value, which has no size */
+};
+
+static bool check_from(struct weir__amqp_cursor *c, unsigned depth);
+
+static bool stop_at(struct weir__amqp_cursor *c, const uint8_t *at, const char *why)
+{
+    c->at = at;
+    return weir__amqp_stop(c, why);
+}
 
 /* Whether the eight bytes at p are values of one byte, 40 to 45: no byte is less, and none more. */
 static inline bool are_single(const uint8_t *p)
@@ -300,142 +335,142 @@ static inline bool are_single(const uint8_t *p)
     return !((over | (over + EIGHT(0x7f - 5))) & EIGHT(0x80));
 }
 
-/* The bytes of an empty list or map that says its size, or of a short array whose items have no bytes. 0:
- * it is something else. */
-static inline size_t empty_compound(const uint8_t *at, size_t left)
+/* Passes over eight items at once while they are values of one byte, or an array's booleans: a message of
+ * a megabyte may hold a million. */
+static inline const uint8_t *pass_eights(const uint8_t *at, struct level *l)
 {
-    _Static_assert(UINT8_MAX <= WEIR__AMQP_EMPTY_ITEMS_MAX, "a short array cannot have too many");
-    if (left < 4) return 0;
-    if ((at[0] == CODE_LIST8 || at[0] == CODE_MAP8) && at[1] == 1 && at[2] == 0) return 3;
-    return at[0] == CODE_ARRAY8 && at[1] == 2 && plain[at[3]] == 1 ? 4 : 0;
-}
-
-/* Passes over values with nothing inside, which is most of them, and is quick about it: a message of
- * a megabyte may hold a million. How many; the first that is different ends it. */
-static inline uint32_t pass_plain(struct weir__amqp_cursor *in, uint32_t most, unsigned depth)
-{
-    const uint8_t *at = in->at;
-    uint32_t count = 0;
-
-    for (; count < most && at < in->end; count++) {
-        size_t left = (size_t)(in->end - at), len = plain[*at];
-        while (most - count > 8 && left > 8 && are_single(at)) {
-            at += 8;
-            count += 8;
-            left -= 8;
-            len = plain[*at];
-        }
-        if (!len && left > 1 && codes[*at].shape == SHAPE_VARIABLE && codes[*at].width == 1)
-            len = 2u + at[1];
-        if (*at == CODE_BOOLEAN && left > 1 && at[1] <= 1) len = 2;
-        if (!len && depth < WEIR__AMQP_DEPTH_MAX) len = empty_compound(at, left);
-        if (!len || len > left) break;
-        at += len;
+    while (l->left >= 8 && l->end - at >= 8 &&
+           (l->code ? !(weir__load64(at) & ~EIGHT(1)) : are_single(at))) {
         WEIR__STEP();
+        at += 8;
+        l->left -= 8;
     }
-    in->at = at;
-    return count;
+    return at;
 }
 
-static bool check_items(struct weir__amqp_cursor *in, uint32_t count, unsigned depth)
-{
-    while (count -= pass_plain(in, count, depth)) {
-        if (!check_value(in, depth)) return false;
-        count--;
-    }
-    return in->at == in->end || weir__amqp_stop(in, "bytes after the last item");
-}
-
-static bool check_array(struct weir__amqp_cursor *in, uint32_t count, unsigned depth)
+/* An array's constructor, and its items when they can only be good. */
+static bool enter_array(struct weir__amqp_cursor *in, struct level *l, unsigned depth)
 {
     struct weir__amqp_cursor inside;
     struct weir__bytes descriptor;
-    uint8_t code;
 
-    if (!count && in->at == in->end) return true;
-    if (!read_constructor(in, count, &code, &descriptor)) return false;
-    if (descriptor.len) {
+    if (!l->left && in->at == in->end) return true;
+    if (!read_constructor(in, l->left, &l->code, &descriptor)) return false;
+    if (descriptor.len && kinds[descriptor.at[0]] >= KIND_COMPOUND) {
         inside = (struct weir__amqp_cursor){in->start, descriptor.at, in->at, NULL};
-        if (!check_value(&inside, depth)) return stop_with(in, &inside);
+        if (!check_from(&inside, depth)) return stop_with(in, &inside);
     }
-    if (codes[code].width == 0) count = 0; /* a few bytes announce thousands of these */
-    for (uint32_t i = 0; i < count; i++)
-        if (!check_body(in, code, depth)) return false;
-    return in->at == in->end || weir__amqp_stop(in, "bytes after the last item");
-}
-
-/* Most values end here: nothing is inside them and nobody asks what they are. */
-static bool check_simple(struct weir__amqp_cursor *c, uint8_t code)
-{
-    const struct code_row *row = &codes[code];
-    struct weir__amqp_value v;
-    size_t len = row->width;
-
-    if (row->shape == SHAPE_UNKNOWN || row->type == WEIR__AMQP_BOOL) return read_body(c, code, &v);
-    if (row->shape == SHAPE_VARIABLE) len = load_size(c, row->width);
-    return weir__amqp_take(c, len) && !c->why;
-}
-
-/* Reads what stands before the items of a compound or an array and steps over them; they are *in.
- * false: something is wrong, which read_body says. */
-static inline bool open_compound(struct weir__amqp_cursor *c, const struct code_row *row,
-                                 struct weir__amqp_cursor *in, uint32_t *count)
-{
-    const uint8_t *p = c->at;
-    size_t left = weir__amqp_left(c), width = row->width, size;
-
-    if (left < 2 * width) return false;
-    size = width == 1 ? p[0] : weir__load_be32(p);
-    *count = width == 1 ? p[1] : weir__load_be32(p + 4);
-    if (size < width || size > left - width) return false;
-    if (row->type != WEIR__AMQP_ARRAY && *count > size - width) return false;
-    if (row->type == WEIR__AMQP_MAP && *count % 2) return false;
-    c->at = p + width + size;
-    *in = (struct weir__amqp_cursor){c->start, p + 2 * width, c->at, NULL};
+    if (kinds[l->code] != KIND_FIXED) return true;
+    in->at += (size_t)l->left * codes[l->code].width; /* they are there: see read_constructor */
+    l->left = 0;
     return true;
 }
 
-static bool check_body(struct weir__amqp_cursor *c, uint8_t code, unsigned depth)
+/* Any value. When it has items *l becomes its level, and in stands before the first. */
+static bool check_any(struct weir__amqp_cursor *in, uint8_t code, struct level *l, unsigned depth)
 {
-    const struct code_row *row = &codes[code];
-    struct weir__amqp_cursor in;
     struct weir__amqp_value v;
-    uint32_t count;
-    bool good;
 
-    WEIR__STEP();
-    if (row->shape < SHAPE_COMPOUND) return check_simple(c, code);
-    if (depth == WEIR__AMQP_DEPTH_MAX) return step_back(c, 1, "values are nested too deep");
-    if (!open_compound(c, row, &in, &count)) return read_body(c, code, &v);
-    good = row->shape == SHAPE_ARRAY ? check_array(&in, count, depth + 1)
-                                     : check_items(&in, count, depth + 1);
-    return good || stop_with(c, &in);
+    if (!read_body(in, code, &v)) return false;
+    if (kinds[code] < KIND_COMPOUND) return true;
+    *l = (struct level){.end = in->at, .left = v.count, .sized = true};
+    in->end = in->at;
+    in->at -= v.bytes.len;
+    return v.type != WEIR__AMQP_ARRAY || enter_array(in, l, depth);
 }
 
-static bool check_value(struct weir__amqp_cursor *c, unsigned depth)
+/* Most values, quickly: these functions return where to go on, or NULL where check_any has to look. */
+static inline const uint8_t *pass_simple(const uint8_t *at, uint8_t code, struct level *l)
 {
-    size_t left = weir__amqp_left(c), len = left ? plain[*c->at] : 0;
+    size_t left = (size_t)(l->end - at);
+
+    switch (kinds[code]) {
+    case KIND_FIXED:
+        return codes[code].width <= left ? pass_eights(at + codes[code].width, l) : NULL;
+    case KIND_BOOLEAN: return left && at[0] <= 1 ? pass_eights(at + 1, l) : NULL;
+    case KIND_SHORT: return left && left > at[0] ? at + 1 + at[0] : NULL;
+    default: return NULL;
+    }
+}
+
+/* The constructor may be described, by a value with nothing inside. */
+static inline const uint8_t *enter_short_array(const uint8_t *at, struct level *l)
+{
+    size_t last = at[0], count = at[1], constructor = 2, bytes; /* that the items have at least */
     uint8_t code;
 
-    WEIR__STEP();
-    if (len && len <= left) {
-        c->at += len;
-        return true;
+    _Static_assert(UINT8_MAX <= WEIR__AMQP_EMPTY_ITEMS_MAX, "a short array cannot have too many");
+    if (last > 2 && at[2] == CODE_DESCRIBED && kinds[at[3]] == KIND_FIXED)
+        constructor += 2 + codes[at[3]].width;
+    if (constructor > last) return NULL;
+    code = at[constructor];
+    bytes = count * codes[code].width;
+    if (kinds[code] == KIND_OTHER || kinds[code] == KIND_DESCRIBED || bytes > last - constructor)
+        return NULL;
+    *l = (struct level){.end = at + 1 + last, .left = at[1], .code = code, .sized = true};
+    at += constructor + 1;
+    if (kinds[code] != KIND_FIXED) return at;
+    l->left = 0;
+    return at + bytes;
+}
+
+static inline const uint8_t *enter(const uint8_t *at, uint8_t code, struct level *l)
+{
+    size_t left = (size_t)(l->end - at);
+
+    if (code == CODE_DESCRIBED) {
+        *l = (struct level){.end = l->end, .left = 2};
+        return at;
     }
-    code = weir__amqp_load8(c);
-    if (c->why) return false;
-    if (code != CODE_DESCRIBED) return check_body(c, code, depth);
-    if (depth == WEIR__AMQP_DEPTH_MAX) return step_back(c, 1, "values are nested too deep");
-    if (weir__amqp_left(c) > 1 && *c->at == CODE_SMALL_ULONG)
-        c->at += 2; /* nearly every descriptor */
-    else if (!check_value(c, depth + 1))
-        return false;
-    return check_value(c, depth + 1);
+    if (kinds[code] == KIND_LARGE || left < 3 || at[0] >= left) return NULL;
+    if (kinds[code] == KIND_ARRAY) return enter_short_array(at, l);
+    if (at[1] >= at[0] || (code == CODE_MAP8 && at[1] % 2)) return NULL;
+    *l = (struct level){.end = at + 1 + at[0], .left = at[1], .sized = true};
+    return at + 2;
+}
+
+/* One value that is so deep inside others, and everything in it. The levels around the current one are
+ * kept here and not in calls: a message of a megabyte may hold 300,000 lists. */
+static bool check_from(struct weir__amqp_cursor *c, unsigned depth)
+{
+    struct level around[WEIR__AMQP_DEPTH_MAX], other, l = {.end = c->end, .left = 1};
+    const uint8_t *at = c->at, *next;
+    struct weir__amqp_cursor in;
+    unsigned first = depth;
+    uint8_t code;
+
+    for (;;) {
+        while (!l.left) {
+            if (l.sized && at != l.end) return stop_at(c, at, "bytes after the last item");
+            c->at = at;
+            if (depth == first) return true;
+            l = around[--depth];
+        }
+        WEIR__STEP();
+        l.left--;
+        if (!l.code && at == l.end) return stop_at(c, at, "ends too early");
+        code = l.code ? l.code : *at++;
+        if (kinds[code] < KIND_COMPOUND) {
+            next = pass_simple(at, code, &l);
+        } else {
+            if (depth == WEIR__AMQP_DEPTH_MAX) return stop_at(c, at - 1, too_deep);
+            around[depth++] = l;
+            next = enter(at, code, &l);
+        }
+        if (!next) {
+            in = (struct weir__amqp_cursor){c->start, at, l.end, NULL};
+            other = l;
+            if (!check_any(&in, code, &other, depth)) return stop_with(c, &in);
+            l = other;
+            next = in.at;
+        }
+        at = next;
+    }
 }
 
 bool weir__amqp_check(struct weir__amqp_cursor *c)
 {
-    return check_value(c, 0);
+    return check_from(c, 0);
 }
 
 void weir__amqp_items_init(struct weir__amqp_items *it, const struct weir__amqp_value *v)

@@ -121,6 +121,14 @@ static void put_array(struct weir__amqp_writer *w, uint64_t *seed)
         "e0 01 00",
         "e0 02 ff 45",
         "e0 0a 02 00 c0 03 02 41 41 50 01 02",
+        "e0 05 01 00 44 50 01",
+        "e0 07 02 00 53 07 56 00 01",
+        "e0 04 05 00 44 40",
+        "e0 03 00 00 44",
+        "e0 0c 0a 56 00 01 00 01 00 01 00 01 00 01",
+        "f0 0000000e 00000009 56 01 00 01 00 01 00 01 00 01",
+        "f0 00000008 00000001 c0 02 01 40",
+        "f0 0000000b 00000001 b0 00000002 'ab'",
     };
     size_t pick = (size_t)random_below(seed, sizeof bodies / sizeof bodies[0]);
     struct weir__bytes b = sample_hex(bodies[pick]);

@@ -223,6 +223,11 @@ static const struct {
     {"\x40", 1},
     {"\x00\x53\x01\x45", 4}, /* described */
     {"\xa0\x00", 2},
+    {"\x00\x44\x40", 3},                                      /* the smallest that is described */
+    {"\x00\x00\x00\x00\x40\x40\x40\x40\x40", 9},              /* descriptors that are described */
+    {"\xd0\x00\x00\x00\x04\x00\x00\x00\x00", 9},              /* an empty list with a large size */
+    {"\xc0\x0a\x03\xc0\x01\x00\xc0\x01\x00\xc0\x01\x00", 12}, /* a list of lists */
+    {"\xe0\x03\x01\x56\x00", 5},                              /* an array of one boolean */
 };
 
 #define ITEMS (sizeof items / sizeof items[0])
