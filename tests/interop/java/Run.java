@@ -110,10 +110,10 @@ final class Run implements AutoCloseable {
         producer.send(numbers(first, last), to(id));
     }
 
-    /** Events of the synchronous client, as long as there are some within 20 s. */
+    /** Events of the synchronous client, as long as there are some within a minute. */
     static List<EventData> readSynchronously(EventHubConsumerClient consumer, String id, int count) {
         List<EventData> got = new ArrayList<>();
-        consumer.receiveFromPartition(id, count, EventPosition.earliest(), java.time.Duration.ofSeconds(20))
+        consumer.receiveFromPartition(id, count, EventPosition.earliest(), java.time.Duration.ofSeconds(60))
             .forEach(event -> got.add(event.getData()));
         return got;
     }

@@ -10,10 +10,10 @@ from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
 
-SHUT_S = 20
+SHUT_S = 60
 
 
-async def until(what, seconds=20):
+async def until(what, seconds=60):
     """Whether it became true in time."""
     end = asyncio.get_running_loop().time() + seconds
     while not what():
@@ -45,7 +45,7 @@ class Reader:
     def told(self, _context, error):
         self.errors.append(error)
 
-    async def has(self, count, seconds=20):
+    async def has(self, count, seconds=60):
         """The first events, when as many have come."""
         if not await until(lambda: len(self.events) >= count or self.errors, seconds) or len(self.events) < count:
             raise AssertionError("%d of %d events in %d s, errors: %r" % (len(self.events), count, seconds, self.errors))
