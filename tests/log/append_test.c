@@ -50,6 +50,35 @@ static void so_many_may_wait(void **state)
     assert_int_equal(w->log->queue_cap, WEIR__LOG_QUEUE_FIRST);
 }
 
+static void count_told(void *user, int rc, const struct weir__log_receipt *receipt,
+                       const struct weir_error *err)
+{
+    (void)receipt, (void)err;
+    assert_int_equal(rc, 0);
+    ++*(uint64_t *)user;
+}
+
+/* Batches that are on disk and were not told of keep their places. An append that does not wait is refused,
+ * one that waits tells of them first. */
+static void who_waits_makes_room(void **state)
+{
+    struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of("x", 1)}};
+    struct world *w = *state;
+    uint64_t told = 0;
+
+    for (uint32_t i = 0; i < WEIR__LOG_PENDING_MAX; i++)
+        assert_int_equal(weir__log_append(w->log, &b, 0, count_told, &told, NULL), 0);
+    weir__mutex_lock(&w->log->lock);
+    assert_int_equal(weir__log_lead(w->log, NULL), 0);
+    weir__mutex_unlock(&w->log->lock);
+    assert_int_equal(weir__log_append(w->log, &b, 0, count_told, &told, NULL), WEIR_EBUSY);
+    assert_int_equal(told, 0);
+    assert_int_equal(weir__log_append(w->log, &b, WAIT, count_told, &told, NULL), 0);
+    assert_int_equal(told, WEIR__LOG_PENDING_MAX);
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+    assert_int_equal(told, WEIR__LOG_PENDING_MAX + 1);
+}
+
 /* Up to 4 MiB together; a larger one alone. */
 static void groups_have_a_limit(void **state)
 {
@@ -120,6 +149,7 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(so_many_may_wait),
+        CASE(who_waits_makes_room),
         CASE(groups_have_a_limit),
         CASE(completions_must_not_wait),
     };
