@@ -85,14 +85,13 @@ static void set_problem(struct weir__amqp *e, const char *condition, const char 
     e->local = true;
 }
 
-bool weir__amqp_problem(struct weir__amqp *e, const char *condition, const char *fmt, ...)
+void weir__amqp_problem(struct weir__amqp *e, const char *condition, const char *fmt, ...)
 {
     va_list args;
 
     va_start(args, fmt);
     set_problem(e, condition, fmt, args);
     va_end(args);
-    return false;
 }
 
 bool weir__amqp_fall(struct weir__amqp *e)

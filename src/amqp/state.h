@@ -160,7 +160,7 @@ struct weir__amqp_value weir__amqp_error_value(const struct weir__amqp *,
 struct weir__amqp_error weir__amqp_error_read(const struct weir__amqp_value *);
 __attribute__((format(printf, 3, 4))) bool
 weir__amqp_fail(struct weir__amqp *, const char *condition, const char *fmt, ...);
-__attribute__((format(printf, 3, 4))) bool
+__attribute__((format(printf, 3, 4))) void
 weir__amqp_problem(struct weir__amqp *, const char *condition, const char *fmt, ...);
 /* The same, with a detach for every link and an end for every session before the close: clients that
  * look at links only learn of it. */

@@ -74,10 +74,12 @@ static void on_flow(struct moody *m, struct weir__amqp_link *l)
     size_t used = strlen(flows);
     uint8_t message[MESSAGE_BYTES];
 
+    (void)m;
     snprintf(flows + used, sizeof flows - used, "%s%s%u", used ? " " : "", l->drain ? "drain " : "",
              weir__amqp_link_credit(l));
     used = strlen(flows);
-    if (m->offers) snprintf(flows + used, sizeof flows - used, "/%" PRIu64, l->limit);
+    if (l->limit != UINT64_MAX)
+        snprintf(flows + used, sizeof flows - used, "/%" PRIu64, l->limit);
     for (unsigned i = 0; number < FLOWS_MAX && i < sends[number]; i++, sequence++)
         if (weir__amqp_send(l, weir__bytes_of(message, compose(message)), 0, true, NULL) != 0)
             abort();
@@ -239,6 +241,24 @@ static void bytes_follow_what_was_read(void **state)
     check(10 * size, 0, limits, 10, "4096/40960 4096/53208 4096/65496 4096/77784");
 }
 
+/* One that offers something else, even if it is called nearly the same, is told of no bytes. */
+static void other_offers_mean_nothing(void **state)
+{
+    static char name[] = WEIR__STORED_CAPABILITY;
+    static const unsigned credits[] = {1, 1, 1, 2, 2, 2, 3, 3, 3};
+
+    (void)state;
+    for (size_t at = 0; at < sizeof name - 1; at++) {
+        start(NULL);
+        name[at] ^= 1;
+        moody.offers = name;
+        size = 4096;
+        sends[0] = 9;
+        check(9 * size, 0, credits, 9, "9 2 5");
+        name[at] ^= 1;
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
 int main(void)
@@ -250,6 +270,7 @@ int main(void)
         TEST(large_messages_count_at_once),
         TEST(small_messages_count_little_by_little),
         TEST(bytes_follow_what_was_read),
+        TEST(other_offers_mean_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
