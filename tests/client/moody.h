@@ -62,8 +62,9 @@ struct moody {
     unsigned count, connections, attaches;
 
     /* A test's own: links that receive from us, as they are attached, and as they give credit; and a
-     * capability that they are offered, or NULL. */
+     * capability that they are offered, or NULL; or several. */
     const char *offers;
+    struct weir__amqp_value offers_all;
     void (*attached)(struct moody *, const struct weir__amqp_event *);
     void (*flowed)(struct moody *, struct weir__amqp_link *);
     void (*echoed)(struct moody *, struct weir__amqp_session *); /* a flow that is of no link */
@@ -135,6 +136,7 @@ static inline void moody_on_attach(struct moody *m, const struct weir__amqp_even
     if (m->offers && !desk)
         terms.offered_capabilities =
             weir__amqp_bytes(WEIR__AMQP_SYMBOL, m->offers, strlen(m->offers));
+    if (m->offers_all.count && !desk) terms.offered_capabilities = m->offers_all;
     if (weir__amqp_accept(ev->link, &terms, NULL) != 0) abort();
     if (!desk && m->taken) m->taken(m, ev->link);
 }

@@ -78,8 +78,7 @@ static void on_flow(struct moody *m, struct weir__amqp_link *l)
     snprintf(flows + used, sizeof flows - used, "%s%s%u", used ? " " : "", l->drain ? "drain " : "",
              weir__amqp_link_credit(l));
     used = strlen(flows);
-    if (l->limit != UINT64_MAX)
-        snprintf(flows + used, sizeof flows - used, "/%" PRIu64, l->limit);
+    if (l->limit != UINT64_MAX) snprintf(flows + used, sizeof flows - used, "/%" PRIu64, l->limit);
     for (unsigned i = 0; number < FLOWS_MAX && i < sends[number]; i++, sequence++)
         if (weir__amqp_send(l, weir__bytes_of(message, compose(message)), 0, true, NULL) != 0)
             abort();
@@ -241,6 +240,25 @@ static void bytes_follow_what_was_read(void **state)
     check(10 * size, 0, limits, 10, "4096/40960 4096/53208 4096/65496 4096/77784");
 }
 
+/* It may offer more than that. */
+static void one_offer_of_several_is_found(void **state)
+{
+    static const uint8_t others[] = "\xa3\1a\1b";
+    uint8_t array[64] = "\xa3\1a";
+    size_t len = strlen(WEIR__STORED_CAPABILITY);
+
+    (void)state;
+    array[3] = (uint8_t)len;
+    memcpy(array + 4, WEIR__STORED_CAPABILITY, len);
+    moody.offers_all = weir__amqp_bytes(WEIR__AMQP_ARRAY, array, 4 + len);
+    moody.offers_all.count = 2;
+    check(4096, 0, NULL, 0, "4096/4096");
+    start(NULL);
+    moody.offers_all = weir__amqp_bytes(WEIR__AMQP_ARRAY, others, sizeof others - 1);
+    moody.offers_all.count = 2;
+    check(4096, 0, NULL, 0, "1");
+}
+
 /* One that offers something else, even if it is called nearly the same, is told of no bytes. */
 static void other_offers_mean_nothing(void **state)
 {
@@ -270,6 +288,7 @@ int main(void)
         TEST(large_messages_count_at_once),
         TEST(small_messages_count_little_by_little),
         TEST(bytes_follow_what_was_read),
+        TEST(one_offer_of_several_is_found),
         TEST(other_offers_mean_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,6 +83,28 @@ static int read_all(struct scene *s, struct weir_error *err)
     return rc;
 }
 
+/* A disk that reads nothing any more: which events are passed over with the segment. */
+static void a_segment_that_cannot_be_read_is_told(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_READ, .at = 1, .persistent = true, .rc = WEIR_EIO};
+    struct scene *s = *state;
+    struct weir_error err = {0};
+    struct weir__log_view view;
+    struct weir__log_reader *r;
+    uint32_t count;
+    uint64_t missed;
+
+    open_log(s);
+    assert_int_equal(weir__log_reader_open(&r, s->log, 0, 0, 0, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(weir__log_reader_next(r, &view, 1, &count, &missed, &err), 0);
+    simfs_fail(s->at.disk, &fault);
+    assert_int_equal(weir__log_reader_next(r, &view, 1, &count, &missed, &err), WEIR_EIO);
+    weir__log_reader_close(r);
+    assert_string_equal(
+        err.text, "events 6 to 12 of partition 0: nothing of segment 00000001.seg can be read");
+}
+
 /* ---- opening ---- */
 
 static void a_lazy_log_is_told(void **state)
@@ -321,6 +343,7 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        CASE(a_segment_that_cannot_be_read_is_told),
         CASE(a_lazy_log_is_told),
         CASE(bad_copies_are_told),
         CASE(lost_files_are_told),
