@@ -172,6 +172,39 @@ static void segments(void **state)
 #undef TRY
 }
 
+/* What a newer weir wrote has a checksum of its own: it is told by its version, when both copies have the
+ * same. */
+static void segments_of_a_newer_weir(void **state)
+{
+    static const struct {
+        uint8_t first, second;
+        int rc;
+    } rows[] = {
+        {WEIR__SEGMENT_VERSION + 1, WEIR__SEGMENT_VERSION + 1, WEIR_EVERSION},
+        {WEIR__SEGMENT_VERSION + 1, WEIR__SEGMENT_VERSION + 2, WEIR_ECORRUPT},
+        {WEIR__SEGMENT_VERSION - 1, WEIR__SEGMENT_VERSION - 1, WEIR_ECORRUPT},
+        {WEIR__SEGMENT_VERSION + 1, WEIR__SEGMENT_VERSION, 0}, /* the other copy is good */
+    };
+    const struct weir__segment_header h = plain_segment();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct simfs *disk = simfs_new();
+        struct weir__file *f = make_file(disk);
+        uint8_t heads[256] = {0};
+        struct weir__segment_header out;
+        int bad;
+        assert_in_range(h.heads_bytes, 1, sizeof heads);
+        assert_int_equal(weir__segment_write_header(f, &h, HUB, heads, NULL), 0);
+        simfs_poke(disk, "f", &rows[i].first, 1, 8);
+        simfs_poke(disk, "f", &rows[i].second, 1, FILE_BYTES - BLOCK + 8);
+        assert_int_equal(weir__segment_read_header(f, HUB, &out, &bad, NULL), rows[i].rc);
+        assert_int_equal(bad, rows[i].rc == 0 ? 1 : 2);
+        weir__file_close(f);
+        simfs_free(disk);
+    }
+}
+
 static void names_of_segments(void **state)
 {
     static const struct {
@@ -291,9 +324,9 @@ static void controls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),  cmocka_unit_test(neighbours),
-        cmocka_unit_test(segments), cmocka_unit_test(names_of_segments),
-        cmocka_unit_test(controls),
+        cmocka_unit_test(batches),           cmocka_unit_test(neighbours),
+        cmocka_unit_test(segments),          cmocka_unit_test(segments_of_a_newer_weir),
+        cmocka_unit_test(names_of_segments), cmocka_unit_test(controls),
     };
 
     return cmocka_run_group_tests_name("headers", tests, NULL, NULL);
