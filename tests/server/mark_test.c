@@ -88,6 +88,20 @@ static void none_and_negative(void **state)
     weir__buf_fini(&buf);
 }
 
+/* A message that is none has no mark, and says so. */
+static void of_what_is_no_message(void **state)
+{
+    static const uint8_t bad[] = {0x00, 0x53, 0x75, 0xa0, 5, 'x'};
+    struct weir__log_producer got;
+    struct weir_error err = {0};
+
+    (void)state;
+    assert_int_equal(weir__mark_read(0, weir__bytes_of(bad, sizeof bad), &got, &err), WEIR_EINVAL);
+    assert_int_equal(weir__mark_read(WEIR__AMQP_FORMAT_BATCH, weir__bytes_of(bad, sizeof bad), &got,
+                                     &err),
+                     WEIR_EINVAL);
+}
+
 static void answered_with_exact_types(void **state)
 {
     struct weir__mark mark = {.id = 5, .epoch = 2, .sequence = 77};
@@ -113,6 +127,7 @@ int main(void)
         cmocka_unit_test(of_an_event),
         cmocka_unit_test(of_the_first_of_a_batch),
         cmocka_unit_test(none_and_negative),
+        cmocka_unit_test(of_what_is_no_message),
         cmocka_unit_test(answered_with_exact_types),
     };
 

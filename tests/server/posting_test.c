@@ -273,6 +273,7 @@ static void mistakes_in_fields_are_named(void **state)
         {"BrokerProperties: {} {}",
          "BrokerProperties: line 1, column 4: something follows the end"},
         {"BrokerProperties: \"k\"", "BrokerProperties: it must be an object"},
+        {"BrokerProperties: 12345", "BrokerProperties: it must be an object"},
         {"Alert: \xff", "property 'Alert' is not UTF-8"},
         {P64 ": \xff", "property '" P64 "' is not UTF-8"},
         {P64 "q: \xff", "property '" P64 "' is not UTF-8"},
