@@ -258,12 +258,24 @@ bool weir__amqp_read_one(struct weir__amqp_cursor *c, uint32_t types, struct wei
     return step_back(c, (size_t)(c->at - start), "a value of another type than belongs here");
 }
 
-/* The constructor of an array's items, and the descriptor when they are described. How many items
- * there can be follows from it. */
+/* Whether there can be so many items behind an array's constructor. */
+static bool has_room(struct weir__amqp_cursor *c, uint8_t code, uint32_t count)
+{
+    const struct code_row *row = &codes[code];
+
+    if (c->why) return false;
+    if (row->shape == SHAPE_UNKNOWN) return step_back(c, 1, "an unknown constructor in an array");
+    if (row->width == 0 && count > WEIR__AMQP_EMPTY_ITEMS_MAX)
+        return step_back(c, 1, "too many items without bytes in an array");
+    if ((uint64_t)count * row->width > weir__amqp_left(c))
+        return step_back(c, 1, "an array with more items than bytes");
+    return true;
+}
+
+/* The constructor of an array's items, and the descriptor when they are described. */
 static bool read_constructor(struct weir__amqp_cursor *c, uint32_t count, uint8_t *code,
                              struct weir__bytes *descriptor)
 {
-    const struct code_row *row;
     const uint8_t *start;
 
     *descriptor = weir__bytes_of(NULL, 0);
@@ -274,14 +286,7 @@ static bool read_constructor(struct weir__amqp_cursor *c, uint32_t count, uint8_
         *descriptor = weir__bytes_of(start, (size_t)(c->at - start));
         *code = weir__amqp_load8(c);
     }
-    if (c->why) return false;
-    row = &codes[*code];
-    if (row->shape == SHAPE_UNKNOWN) return step_back(c, 1, "an unknown constructor in an array");
-    if (row->width == 0 && count > WEIR__AMQP_EMPTY_ITEMS_MAX)
-        return step_back(c, 1, "too many items without bytes in an array");
-    if ((uint64_t)count * row->width > weir__amqp_left(c))
-        return step_back(c, 1, "an array with more items than bytes");
-    return true;
+    return has_room(c, *code, count);
 }
 
 /* ---- checking ---- */
@@ -351,18 +356,40 @@ static inline const uint8_t *pass_eights(const uint8_t *at, struct level *l)
 /* An array's constructor, and its items when they can only be good. */
 static bool enter_array(struct weir__amqp_cursor *in, struct level *l, unsigned depth)
 {
-    struct weir__amqp_cursor inside;
-    struct weir__bytes descriptor;
+    uint8_t code;
 
     if (!l->left && in->at == in->end) return true;
-    if (!read_constructor(in, l->left, &l->code, &descriptor)) return false;
-    if (descriptor.len && kinds[descriptor.at[0]] >= KIND_COMPOUND) {
-        inside = (struct weir__amqp_cursor){in->start, descriptor.at, in->at, NULL};
-        if (!check_from(&inside, depth)) return stop_with(in, &inside);
+    code = weir__amqp_load8(in);
+    if (!in->why && code == CODE_DESCRIBED) {
+        if (!check_from(in, depth)) return false;
+        code = weir__amqp_load8(in);
     }
-    if (kinds[l->code] != KIND_FIXED) return true;
-    in->at += (size_t)l->left * codes[l->code].width; /* they are there: see read_constructor */
+    if (!has_room(in, code, l->left)) return false;
+    l->code = code;
+    if (kinds[code] != KIND_FIXED) return true;
+    in->at += (size_t)l->left * codes[code].width;
     l->left = 0;
+    return true;
+}
+
+/* Reads what stands before the items of a list, a map or an array. false: something is wrong with it,
+ * which read_body says. */
+static inline bool open_level(struct weir__amqp_cursor *in, const struct code_row *row,
+                              struct level *l)
+{
+    const uint8_t *p = in->at;
+    size_t left = weir__amqp_left(in), width = row->width, size;
+    uint32_t count;
+
+    if (left < 2 * width) return false;
+    size = width == 1 ? p[0] : weir__load_be32(p);
+    count = width == 1 ? p[1] : weir__load_be32(p + 4);
+    if (size < width || size > left - width) return false;
+    if (row->type != WEIR__AMQP_ARRAY && count > size - width) return false;
+    if (row->type == WEIR__AMQP_MAP && count % 2) return false;
+    *l = (struct level){.end = p + width + size, .left = count, .sized = true};
+    in->at = p + 2 * width;
+    in->end = l->end;
     return true;
 }
 
@@ -371,12 +398,9 @@ static bool check_any(struct weir__amqp_cursor *in, uint8_t code, struct level *
 {
     struct weir__amqp_value v;
 
-    if (!read_body(in, code, &v)) return false;
-    if (kinds[code] < KIND_COMPOUND) return true;
-    *l = (struct level){.end = in->at, .left = v.count, .sized = true};
-    in->end = in->at;
-    in->at -= v.bytes.len;
-    return v.type != WEIR__AMQP_ARRAY || enter_array(in, l, depth);
+    if (kinds[code] < KIND_COMPOUND || !open_level(in, &codes[code], l))
+        return read_body(in, code, &v);
+    return codes[code].type != WEIR__AMQP_ARRAY || enter_array(in, l, depth);
 }
 
 /* Most values, quickly: these functions return where to go on, or NULL where check_any has to look. */
@@ -400,6 +424,10 @@ static inline const uint8_t *enter_short_array(const uint8_t *at, struct level *
     uint8_t code;
 
     _Static_assert(UINT8_MAX <= WEIR__AMQP_EMPTY_ITEMS_MAX, "a short array cannot have too many");
+    if (last == 1 && count == 0) {
+        *l = (struct level){.end = at + 2, .sized = true};
+        return at + 2;
+    }
     if (last > 2 && at[2] == CODE_DESCRIBED && kinds[at[3]] == KIND_FIXED)
         constructor += 2 + codes[at[3]].width;
     if (constructor > last) return NULL;
@@ -422,7 +450,7 @@ static inline const uint8_t *enter(const uint8_t *at, uint8_t code, struct level
         *l = (struct level){.end = l->end, .left = 2};
         return at;
     }
-    if (kinds[code] == KIND_LARGE || left < 3 || at[0] >= left) return NULL;
+    if (kinds[code] == KIND_LARGE || left < 2 || at[0] >= left) return NULL;
     if (kinds[code] == KIND_ARRAY) return enter_short_array(at, l);
     if (at[1] >= at[0] || (code == CODE_MAP8 && at[1] % 2)) return NULL;
     *l = (struct level){.end = at + 1 + at[0], .left = at[1], .sized = true};

@@ -228,6 +228,8 @@ static const struct {
     {"\xd0\x00\x00\x00\x04\x00\x00\x00\x00", 9},              /* an empty list with a large size */
     {"\xc0\x0a\x03\xc0\x01\x00\xc0\x01\x00\xc0\x01\x00", 12}, /* a list of lists */
     {"\xe0\x03\x01\x56\x00", 5},                              /* an array of one boolean */
+    {"\xe0\x01\x00", 3},                                      /* one without a constructor */
+    {"\xe0\x06\x00\x00\xe0\x01\x00\x40", 8},                  /* one that is described by another */
 };
 
 #define ITEMS (sizeof items / sizeof items[0])
