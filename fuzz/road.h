@@ -22,6 +22,7 @@ struct weir__loop {
     struct weir__posts posts;
     struct weir__timers timers;
     int64_t now_ms;
+    uint64_t turn;
 };
 
 struct weir__loops {
@@ -88,10 +89,15 @@ int64_t weir__loop_now_ms(const struct weir__loop *l)
     return l->now_ms;
 }
 
+uint64_t weir__loop_turn(const struct weir__loop *l)
+{
+    return l->turn;
+}
+
+/* Every third is over before it begins. */
 bool weir__loop_turn_over(const struct weir__loop *l)
 {
-    (void)l;
-    return false;
+    return l->turn % 3 == 2;
 }
 
 void weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, int64_t at_ms)
@@ -196,6 +202,7 @@ static void road_turn(struct weir__loop *l, struct weir__tcp *all, size_t count)
     struct weir__timer *timer;
     int posts = 0, timers = 0;
 
+    l->turn++;
     while (posts++ < ROAD_POSTS_PER_TURN && (p = weir__posts_take(&l->posts))) p->fn(p->arg);
     while ((timer = weir__timers_due(&l->timers, l->now_ms))) {
         ORACLE(timers++ < ROAD_TIMERS_PER_TURN);

@@ -71,7 +71,8 @@ uint32_t weir__loop_turn_bound_us(unsigned bucket);
 
 unsigned weir__loop_index(const struct weir__loop *);
 
-/* Here: this turn has lasted for WEIR__LOOP_TURN_NS. Reads the clock. */
+/* Here: which turn this is, and whether it has lasted for WEIR__LOOP_TURN_NS, which reads the clock. */
+uint64_t weir__loop_turn(const struct weir__loop *);
 bool weir__loop_turn_over(const struct weir__loop *);
 bool weir__loop_here(const struct weir__loop *); /* is this its thread? */
 

@@ -71,6 +71,11 @@ void weir__loop_end_turn(struct weir__loop *l)
     l->began_ns = 0;
 }
 
+uint64_t weir__loop_turn(const struct weir__loop *l)
+{
+    return l->turn;
+}
+
 bool weir__loop_turn_over(const struct weir__loop *l)
 {
     return weir__mono_ns() - l->began_ns >= WEIR__LOOP_TURN_NS;

@@ -13,9 +13,7 @@
 
 #define LINE_BYTES 1024              /* of a frame in the log */
 #define WORK_PER_LOOK 64             /* small messages, between looks at the clock */
-#define WORK_BYTES 4096              /* of a large one that count as one more */
-#define LARGE_BYTES 65536u           /* of a message that is not begun when a turn is over ... */
-#define PUT_OFF_MAX 64u              /* ... for so many visits: eight turns or more */
+#define WORK_BYTES 1024              /* of a large one that count as one more */
 #define MUCH_BYTES ((size_t)1 << 20) /* given back at once: the system may want them */
 #define CRAMPED_RETRY_MS 100         /* between looks whether there is memory again */
 #define TOKEN_BYTES 65536u           /* of a stranger's request, in one frame or several */
@@ -134,17 +132,15 @@ static size_t weigh(const struct weir__amqp_event *ev)
     return 1 + ev->delivery.payload.len / WORK_BYTES;
 }
 
-/* Whether the current event is a large message, which takes long to check, and this turn is over: then
- * it waits for the next, so that a turn checks one of them at its end and not one of each connection.
- * Others may use up every turn, so it waits for PUT_OFF_MAX visits at most. */
-static bool is_put_off(struct weir__connection *c)
+/* Whether the current event has to wait for another turn. Those who have begun with their share of small
+ * messages go on with it. */
+static bool must_wait(struct weir__connection *c, size_t done)
 {
-    bool large =
-        c->event.type == WEIR__AMQP_EVENT_TRANSFER && c->event.delivery.payload.len >= LARGE_BYTES;
+    const struct weir__amqp_event *ev = &c->event;
 
-    c->put_off =
-        large && c->put_off < PUT_OFF_MAX && weir__loop_turn_over(c->loop) ? c->put_off + 1 : 0;
-    return c->put_off > 0;
+    if (ev->type != WEIR__AMQP_EVENT_TRANSFER) return false;
+    if (done && ev->delivery.payload.len < WORK_BYTES) return false;
+    return weir__turn_queue_wait(c, ev->delivery.payload.len);
 }
 
 /* Until there are no more, a log is busy, or the loop's turn has lasted long enough: then the rest
@@ -156,7 +152,7 @@ static void take_events(struct weir__connection *c)
 
     if (c->busy_ms || c->crowded) return;
     while (c->event_waits || weir__amqp_next(c->engine, &c->event)) {
-        c->crowded = is_put_off(c);
+        c->crowded = must_wait(c, work);
         log_is_busy = !c->crowded && !weir__connection_on_event(c, &c->event);
         c->event_waits = c->crowded || log_is_busy;
         if (c->event_waits) break;
@@ -230,6 +226,12 @@ static bool is_full(const struct weir__connection *c)
             atomic_load(&c->server->unflushed) > WEIR__SERVER_UNFLUSHED_ALL_MAX);
 }
 
+/* What came before has to be taken first. */
+static bool has_more(const struct weir__connection *c)
+{
+    return c->event_waits || c->busy_ms || c->crowded;
+}
+
 /* Who stops takes nothing in any more, but waits for the answer to its close. */
 static bool may_read(const struct weir__connection *c)
 {
@@ -259,14 +261,15 @@ static void serve(struct weir__connection *c)
     c->busy_ms = 0;
     c->crowded = false;
     take_events(c);
+    if (c->peer_ended && !has_more(c)) weir__amqp_lost(c->engine);
     pass_time(c);
-    if (c->crowded) weir__connection_visit(c);
-    if (c->stopping && c->unflushed == 0 && !c->busy_ms)
+    if (c->crowded && !c->in_queue) weir__connection_visit(c);
+    if (c->stopping && c->unflushed == 0 && !has_more(c))
         close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
     note_memory(c);
     expect_batches(c);
     weir__tcp_flush(c->tcp);
-    if (weir__amqp_closed(c->engine) && !c->busy_ms && !c->crowded) {
+    if ((weir__amqp_closed(c->engine) || c->peer_ended) && !has_more(c)) {
         weir__tcp_end(c->tcp);
     } else if (c->held && may_read(c)) {
         c->held = false;
@@ -345,13 +348,13 @@ static void received(void *owner, size_t bytes)
     serve(c);
 }
 
+/* In a WebSocket the end may come while a message waits. */
 static void ended(void *owner)
 {
     struct weir__connection *c = owner;
 
-    weir__amqp_lost(c->engine);
+    c->peer_ended = true;
     serve(c);
-    weir__tcp_end(c->tcp);
 }
 
 static struct weir__bytes output(void *owner)
@@ -394,6 +397,7 @@ static void closed(void *owner, const struct weir_error *why)
     report_end(c, why);
     c->tcp = NULL;
     c->busy_ms = 0;
+    weir__turn_queue_leave(c);
     if (c->run.sender) weir__run_drop(&c->run); /* who is gone will ask again */
     weir__amqp_lost(c->engine);
     c->event = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_END};

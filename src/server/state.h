@@ -253,22 +253,23 @@ struct weir__connection {
     struct weir__tcp *tcp; /* NULL: it has ended */
     struct weir__amqp *engine;
     struct weir__timer timer;
-    struct weir__post work;               /* of other threads: done and ready */
-    struct weir__post visit;              /* of its own loop */
-    struct weir__connection *next, *prev; /* on its loop */
-    char host[WEIR__CONNECTION_HOST_MAX]; /* of the peer's open: how it calls us */
+    struct weir__post work;                           /* of other threads: done and ready */
+    struct weir__post visit;                          /* of its own loop */
+    struct weir__connection *next, *prev;             /* on its loop */
+    struct weir__connection *queue_next, *queue_prev; /* in its loop's turn queue, */
+    bool in_queue;                                    /* if it is there */
+    char host[WEIR__CONNECTION_HOST_MAX];             /* of the peer's open: how it calls us */
     struct weir__claims claims;
     struct weir__duty *duties;
     uint32_t turn;                 /* whose it is to be pumped first */
     struct weir__bytes last_words; /* sent behind the engine's output: for other protocols */
     bool on_last_words;            /* that is what is being written */
     int64_t began_ms;
-    int64_t expires_s;             /* when the first claim of a duty ends */
-    struct weir__run run;          /* events that the log was not given yet */
-    int64_t busy_ms;               /* since when a busy log holds us up; 0: it does not */
-    struct weir__amqp_event event; /* the current one, */
-    bool event_waits;              /* which has to come again */
-    uint32_t put_off;              /* visits that found it too large for the rest of their turn */
+    int64_t expires_s;                 /* when the first claim of a duty ends */
+    struct weir__run run;              /* events that the log was not given yet */
+    int64_t busy_ms;                   /* since when a busy log holds us up; 0: it does not */
+    struct weir__amqp_event event;     /* the current one, */
+    bool event_waits;                  /* which has to come again */
     const struct weir__hub *stuck_hub; /* whose log takes nothing, */
     int64_t stuck_ms;                  /* since when; compared only, and perhaps gone meanwhile */
     size_t unflushed;                  /* bytes with the log ... */
@@ -286,6 +287,7 @@ struct weir__connection {
     bool starved;     /* a duty has more to send than the output takes */
     bool cramped;     /* it might send, but there is no memory: nobody tells when there is some */
     bool crowded;     /* this turn was over before all events were taken */
+    bool peer_ended;  /* its last byte came */
     bool stopping;    /* closed as soon as nothing is unflushed */
     bool closing;     /* we have said so */
     atomic_uint refs; /* the loop's, and one as long as batches are with the log */
@@ -340,10 +342,23 @@ void weir__connection_visit(struct weir__connection *);
 
 #define WEIR__SERVER_ANSWER_BYTES 512
 
+/* ---- turn_queue.c: connections whose next message waits for a turn of their loop ---- */
+
+struct weir__turn_queue {
+    struct weir__connection *first, *last;
+    uint64_t taken; /* the turn in which a large message, or one that had waited, was taken last */
+};
+
+/* Whether a message has to wait: the connection is in the queue then, and is visited when it has come to
+ * the front. */
+bool weir__turn_queue_wait(struct weir__connection *, size_t message_bytes);
+void weir__turn_queue_leave(struct weir__connection *); /* also when it is not in there */
+
 struct weir__server_loop {
     struct weir__server *server;
     struct weir__connection *connections; /* touched by the loop only, as the next */
     struct weir__visit *visits;           /* connections of HTTP */
+    struct weir__turn_queue queue;
     struct weir__post stop;
     struct weir__post review;
     struct weir__timer review_more; /* the next slice */

@@ -31,12 +31,11 @@ static void touch_connection(void *arg)
     atomic_store(&probe.done, true);
 }
 
-static void touch(struct scene *s, size_t unflushed)
+static void run_here(struct scene *s, void (*fn)(void *))
 {
     probe.server = s->server;
-    probe.unflushed = unflushed;
     atomic_store(&probe.done, false);
-    weir__post_init(&probe.post, touch_connection, NULL);
+    weir__post_init(&probe.post, fn, NULL);
     assert_int_equal(weir__loop_post(weir__loops_at(s->server->loops, 0), &probe.post), 0);
     for (int i = 0; !atomic_load(&probe.done); i++) {
         assert_true(i < 1000 * PATIENCE_S);
@@ -44,23 +43,25 @@ static void touch(struct scene *s, size_t unflushed)
     }
 }
 
-/* Turns that are over when the test says so, for messages of the first connection. */
+static void touch(struct scene *s, size_t unflushed)
+{
+    probe.unflushed = unflushed;
+    run_here(s, touch_connection);
+}
+
+/* Messages have to wait while the test says so. */
 static struct {
-    _Atomic(struct weir__server *) server; /* NULL: no turn is over */
-    atomic_uint over;
+    atomic_bool hold;
+    atomic_uint asked;
 } turns;
 
-bool __wrap_weir__loop_turn_over(const struct weir__loop *);
+bool __wrap_weir__turn_queue_wait(struct weir__connection *, size_t);
 
-bool __wrap_weir__loop_turn_over(const struct weir__loop *l)
+bool __wrap_weir__turn_queue_wait(struct weir__connection *c, size_t bytes)
 {
-    struct weir__server *server = atomic_load(&turns.server);
-
-    (void)l;
-    if (!server || server->at[0].connections->event.type != WEIR__AMQP_EVENT_TRANSFER) return false;
-    if (atomic_load(&turns.over) == 0) return false;
-    atomic_fetch_sub(&turns.over, 1);
-    return true;
+    (void)c, (void)bytes;
+    atomic_fetch_add(&turns.asked, 1);
+    return atomic_load(&turns.hold);
 }
 
 static void expect_connections(struct scene *s, unsigned count)
@@ -190,32 +191,49 @@ static void an_event_without_a_place_comes_again(void **state)
     assert_true(refused >= 1);
 }
 
-/* A large message that comes when a turn is over waits for another, 64 times at most. A busy log may let it
- * come again after that. */
-static void a_large_message_waits_for_a_turn(void **state)
+static int64_t last_sequence(struct scene *s)
 {
-    static const struct {
-        size_t len;
-        unsigned over; /* so many times is the turn over; then it is not */
-        unsigned least, most;
-    } rows[] = {{65535, 3, 0, 0}, {65536, 3, 3, 3}, {65536, 1000, 64, 960}};
-    static uint8_t event[65536] = "\0\x53\x75\xb0";
+    struct weir__partition_properties p;
+    struct weir__hub *hub;
+
+    assert_int_equal(weir__namespace_use(s->ns, "eh1", &hub, NULL), 0);
+    assert_int_equal(weir__hub_partition_properties(hub, 0, &p, NULL), 0);
+    weir__hub_release(hub);
+    return p.last_sequence;
+}
+
+static void end_peer(void *arg)
+{
+    (void)arg;
+    weir__connection_calls.ended(probe.server->at[0].connections);
+    atomic_store(&probe.done, true);
+}
+
+/* A message that waits for a turn is not lost when its peer ends meanwhile, as it may in a WebSocket: the
+ * connection goes behind it. */
+static void a_message_that_waits_is_taken_before_the_end(void **state)
+{
+    static const char event[] = "\0\x53\x75\xa0\1x";
     struct scene *s = *state;
     struct weir__amqp_link *link;
 
     come_in(s, PLAIN);
-    link = attach(s, "l");
-    atomic_store(&turns.server, s->server);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        weir__store_be32(event + 4, (uint32_t)rows[i].len - 8);
-        atomic_store(&turns.over, rows[i].over);
-        assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, rows[i].len), 0, false, NULL),
-                         0);
-        await(s, &client.settled);
-        assert_string_equal(client.text, "");
-        assert_in_range(rows[i].over - atomic_load(&turns.over), rows[i].least, rows[i].most);
-    }
-    atomic_store(&turns.server, NULL);
+    link = attach_to(s, "l", "eh1/Partitions/0");
+    atomic_store(&turns.hold, true);
+    atomic_store(&turns.asked, 0);
+    assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, 6), 0, true, NULL), 0);
+    speak(s);
+    while (atomic_load(&turns.asked) == 0) poll(NULL, 0, 1);
+    run_here(s, end_peer);
+    touch(s, AS_IT_IS);
+    assert_int_equal(last_sequence(s), -1);
+    atomic_store(&turns.hold, false);
+    while (listen_once(s)) continue;
+    close(s->fd);
+    s->fd = -1;
+    expect_connections(s, 0);
+    while (atomic_load(&s->server->unflushed) > 0) poll(NULL, 0, 1); /* until the log has told */
+    assert_int_equal(last_sequence(s), 0);
 }
 
 /* ---- how it ends ---- */
@@ -295,7 +313,7 @@ int main(void)
         TEST(the_end_of_rights_is_waited_for),
         TEST(who_has_much_with_the_log_waits),
         TEST(an_event_without_a_place_comes_again),
-        TEST(a_large_message_waits_for_a_turn),
+        TEST(a_message_that_waits_is_taken_before_the_end),
         TEST(a_rule_that_changes_is_for_all_of_many),
         TEST(who_says_its_last_byte_is_let_go),
         TEST(a_server_that_stops_says_so),

@@ -97,7 +97,8 @@ static inline void come_in(struct scene *s, uint32_t mechanisms)
     await(s, &client.begun);
 }
 
-static inline struct weir__amqp_link *attach(struct scene *s, const char *name)
+static inline struct weir__amqp_link *attach_to(struct scene *s, const char *name,
+                                                const char *address)
 {
     struct weir__amqp_terms terms = {.name = weir__bytes_of(name, strlen(name)),
                                      .role = WEIR__AMQP_SENDER};
@@ -106,11 +107,16 @@ static inline struct weir__amqp_link *attach(struct scene *s, const char *name)
     uint8_t space[64];
 
     weir__amqp_composite_init(&target, WEIR__AMQP_TARGET);
-    target.target.address = weir__amqp_bytes(WEIR__AMQP_STRING, "eh1", 3);
+    target.target.address = weir__amqp_bytes(WEIR__AMQP_STRING, address, strlen(address));
     terms.target = weir__amqp_composite_value(&target, space, sizeof space);
     assert_int_equal(weir__amqp_attach(client.session, &terms, &link, NULL), 0);
     await(s, &client.flows);
     return link;
+}
+
+static inline struct weir__amqp_link *attach(struct scene *s, const char *name)
+{
+    return attach_to(s, name, "eh1");
 }
 
 static inline int tear_down_client(void **state)
