@@ -61,12 +61,14 @@ struct kept {
     bool has_key;
 };
 
+/* Whether it came as a symbol, as it must, or as a string. */
 static bool is_named(const struct weir__amqp_value *key, const char *name, size_t len)
 {
-    return key->bytes.len == len && !memcmp(key->bytes.at, name, len);
+    return (key->type == WEIR__AMQP_SYMBOL || key->type == WEIR__AMQP_STRING) &&
+           key->bytes.len == len && !memcmp(key->bytes.at, name, len);
 }
 
-/* A name of ours, whether it came as a symbol, as it must, or as a string. */
+/* A name of ours. */
 static bool is_ours(const struct weir__amqp_value *key)
 {
     return is_named(key, WEIR__EH_SEQUENCE, sizeof WEIR__EH_SEQUENCE - 1) ||
