@@ -41,21 +41,27 @@ static void note(const struct weir__log_finding *f, void *user)
     if (f->kind == WEIR__LOG_INDEX) s->wrong = f->partition;
 }
 
-/* Entries of the first segment as its batches are, but for what is added to the last of them,
- * or to the sequence of its partition. */
-static struct weir__index *make_index(const struct weir__index_entry *more)
+/* What is wrong with an index: something is added to the entry of one batch, or to all sequences of
+ * its partition. */
+struct fault {
+    uint32_t batch; /* the one behind the last: there is an entry too many */
+    struct weir__index_entry more;
+};
+
+static struct weir__index *make_index(const struct fault *fault)
 {
+    const struct weir__index_entry *more = &fault->more;
     struct weir__index *x = weir__index_new(PARTITIONS);
     uint64_t next[2] = {0};
 
     assert_non_null(x);
-    for (uint32_t i = 0; i < PER_SEGMENT; i++) {
+    for (uint32_t i = 0; i < PER_SEGMENT || i == fault->batch; i++) {
         struct weir__index_entry e = {WEIR__LOG_ORIGIN + FRONT + i * STEP,
                                       next[i % 2] + i % 2 * more->sequence, 1700000000000,
                                       1 + i % 3, BODY_BYTES};
 
         next[i % 2] += e.count;
-        if (i == PER_SEGMENT - 1)
+        if (i == fault->batch)
             e = (struct weir__index_entry){e.position + more->position, e.sequence,
                                            e.time_ms + more->time_ms, e.count + more->count,
                                            e.body_bytes + more->body_bytes};
@@ -64,9 +70,9 @@ static struct weir__index *make_index(const struct weir__index_entry *more)
     return x;
 }
 
-static void store_index(struct scene *s, const struct weir__index_entry *more)
+static void store_index(struct scene *s, const struct fault *fault)
 {
-    struct weir__index *x = make_index(more);
+    struct weir__index *x = make_index(fault);
     struct weir__index_stamp stamp = {1, WEIR__LOG_ORIGIN + FRONT + PER_SEGMENT * STEP, 0};
     struct weir__segment_header h;
     struct weir__file *f;
@@ -82,30 +88,52 @@ static void store_index(struct scene *s, const struct weir__index_entry *more)
 
 static void a_wrong_index_is_told(void **state)
 {
-    static const struct weir__index_entry more[] = {{0},
-                                                    {.position = WEIR__BATCH_ALIGN},
-                                                    {.sequence = 1},
-                                                    {.time_ms = 1},
-                                                    {.count = 1},
-                                                    {.body_bytes = 1},
-                                                    {.count = UINT32_MAX - 2}}; /* it is left out */
+    static const struct fault faults[] = {{5, {0}},
+                                          {5, {.position = WEIR__BATCH_ALIGN}},
+                                          {5, {.sequence = 1}},
+                                          {5, {.time_ms = 1}},
+                                          {5, {.count = 1}},
+                                          {5, {.body_bytes = 1}},
+                                          {5, {.count = UINT32_MAX - 2}}, /* it is left out */
+                                          {1, {.position = WEIR__BATCH_ALIGN}},
+                                          {PER_SEGMENT, {0}}};
     struct scene *s = *state;
 
-    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         uint64_t damaged = 9;
 
         s->wrong = -1;
-        store_index(s, &more[i]);
+        store_index(s, &faults[i]);
         assert_int_equal(weir__log_inspect(&s->at.o, note, s, &damaged, NULL), 0);
-        assert_int_equal(s->wrong, i == 0 ? -1 : (int)(PER_SEGMENT - 1) % (int)PARTITIONS);
+        assert_int_equal(s->wrong, i == 0 ? -1 : (int)(faults[i].batch % PARTITIONS));
         assert_int_equal(damaged, 0);
     }
+}
+
+/* Every entry of a full chunk is compared, and nothing behind it. */
+static void full_chunks_agree(void **state)
+{
+    struct scene *s = *state;
+    struct weir__log_batch b = {.partition = 1, .count = 1, .body = {weir__bytes_of("x", 1)}};
+    struct weir__log *log;
+    uint64_t damaged = 9;
+
+    assert_int_equal(weir__log_open(&log, &s->at.o, NULL), 0);
+    for (uint32_t i = 0; i < 2 * WEIR__INDEX_CHUNK; i++)
+        assert_int_equal(weir__log_append_wait(log, &b, weir__deadline_ns(20000), NULL, NULL), 0);
+    for (uint32_t i = 0; i < PER_SEGMENT; i++) segments_put(log, 0, false);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    s->wrong = -1;
+    assert_int_equal(weir__log_inspect(&s->at.o, note, s, &damaged, NULL), 0);
+    assert_int_equal(s->wrong, -1);
+    assert_int_equal(damaged, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wrong_index_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(full_chunks_agree, set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("wrong_index", tests, NULL, NULL);
