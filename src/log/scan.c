@@ -197,7 +197,6 @@ static int visit(struct weir__scan *s, const struct weir__scan_batch *b,
 {
     s->last_epoch = b->h.epoch;
     s->next[b->h.partition] = b->h.sequence + b->h.count;
-    if (b->h.watermark > s->proof) s->proof = b->h.watermark;
     return calls->batch(calls->user, b, err);
 }
 
