@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc.h"
 #include "log/backup.h"
 #include "log/state.h"
 #include "support/simfs.h"
@@ -163,6 +164,108 @@ static void one_bad_batch_is_one_range(void **state)
         }
 }
 
+/* ---- batches that were written by hand ---- */
+
+#define HAND_BYTES 65536u
+#define HAND_BATCHES 3
+
+struct by_hand {
+    uint32_t epoch, partition;
+    uint64_t sequence;
+    uint32_t count;
+};
+
+static int count_batch(void *user, const struct weir__scan_batch *b, struct weir_error *err)
+{
+    (void)err;
+    assert_true(b->body_good);
+    ++*(int *)user;
+    return 0;
+}
+
+static int no_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+{
+    (void)user, (void)from, (void)to, (void)err;
+    fail_msg("nothing proves that anything was here");
+    return 0;
+}
+
+static struct weir__file *write_by_hand(struct simfs *disk, const struct weir__segment *seg,
+                                        const struct by_hand *batches)
+{
+    struct weir__fs *fs = simfs_fs(disk);
+    struct weir__file *f = NULL;
+
+    assert_int_equal(fs->ops->open(fs, "f", WEIR__FS_CREATE, &f, NULL), 0);
+    assert_int_equal(f->ops->allocate(f, HAND_BYTES, NULL), 0);
+    for (uint64_t i = 0; i < HAND_BATCHES; i++) {
+        const struct by_hand *b = &batches[i];
+        static const uint8_t body[8];
+        struct weir__batch_header h = {.position = seg->data + i * weir__batch_bytes(sizeof body),
+                                       .watermark = seg->data,
+                                       .sequence = b->sequence,
+                                       .epoch = b->epoch,
+                                       .body_bytes = sizeof body,
+                                       .body_crc = weir__crc32c(0, body, sizeof body),
+                                       .count = b->count,
+                                       .partition = (uint16_t)b->partition};
+        uint8_t bytes[WEIR__BATCH_HEADER_BYTES];
+
+        weir__batch_encode(&h, &seg->stamp, bytes);
+        simfs_poke(disk, "f", bytes, sizeof bytes, h.position - seg->h.base);
+    }
+    return f;
+}
+
+/* A batch whose epoch is over, or whose numbers were given already, is what a file that is used again
+ * held before: the walk ends in front of it. */
+static void what_was_there_before_is_not_walked(void **state)
+{
+    static const struct {
+        struct by_hand batches[HAND_BATCHES];
+        int good;
+        uint64_t next[2];
+        uint32_t epoch;
+    } cases[] = {
+        {{{5, 0, 0, 3}, {5, 0, 3, 1}, {6, 0, 4, 2}}, 3, {6, 0}, 6},
+        {{{5, 0, 0, 3}, {4, 0, 3, 1}, {4, 0, 4, 2}}, 1, {3, 0}, 5},
+        {{{5, 0, 0, 3}, {5, 0, 2, 1}, {5, 0, 2, 1}}, 1, {3, 0}, 5},
+        {{{5, 0, 0, 3}, {5, 1, 0, 2}, {5, 1, 2, 2}}, 3, {3, 4}, 5},
+        {{{5, 0, 0, 3}, {5, 1, 0, 2}, {5, 1, 1, 2}}, 2, {3, 2}, 5},
+        {{{5, 0, 9, 3}, {5, 0, 20, 2}, {5, 0, 22, 1}}, 3, {23, 0}, 5},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir__segment seg = {.h = {.version = WEIR__SEGMENT_VERSION,
+                                          .partitions = 2,
+                                          .base = WEIR__LOG_ORIGIN,
+                                          .capacity = HAND_BYTES},
+                                    .stamp = weir__batch_stamp(1, 5),
+                                    .data = WEIR__LOG_ORIGIN + FRONT,
+                                    .end = WEIR__LOG_ORIGIN + HAND_BYTES};
+        struct weir__scan scan = weir__scan_sealed(&seg, 0);
+        int good = 0;
+        struct weir__scan_calls calls = {count_batch, no_damage, &good};
+        struct simfs *disk = simfs_new();
+        enum weir__scan_end how;
+        uint64_t end;
+
+        scan.file = write_by_hand(disk, &seg, cases[i].batches);
+        assert_int_equal(weir__scan_init(&scan, NULL), 0);
+        assert_int_equal(weir__scan_run(&scan, seg.data, &calls, &end, &how, NULL), 0);
+        assert_int_equal(good, cases[i].good);
+        assert_int_equal(end - seg.data, (uint64_t)good * weir__batch_bytes(8));
+        assert_int_equal(how, WEIR__SCAN_END);
+        assert_int_equal(scan.next[0], cases[i].next[0]);
+        assert_int_equal(scan.next[1], cases[i].next[1]);
+        assert_int_equal(scan.last_epoch, cases[i].epoch);
+        weir__scan_fini(&scan);
+        weir__file_close(scan.file);
+        simfs_free(disk);
+    }
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -170,6 +273,7 @@ int main(void)
         CASE(all_of_it_is_found),
         CASE(a_backup_finds_all_of_it),
         CASE(one_bad_batch_is_one_range),
+        cmocka_unit_test(what_was_there_before_is_not_walked),
     };
 
     return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
