@@ -126,7 +126,7 @@ static const struct weir__life *fitting(const struct weir__found *f, struct gap 
         if (gap.from && gap.from != l->base) continue;
         if (gap.to && gap.to != l->base + f->bytes) continue;
         if (gap.secret && l->secret == 0) continue;
-        if (!best || (best->secret == 0 && l->secret != 0)) best = l;
+        if (!best || l->secret != 0) best = l;
     }
     return best;
 }
