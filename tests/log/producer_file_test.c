@@ -1,144 +1,16 @@
 /* producer_file_test.c - what is known of producers when segments roll, expire and are opened
  * again, when disks fill up and bytes go bad, and of logs of format version 1. */
+#include "producers.h"
+
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/crc.h"
 #include "log/segment.h"
 #include "support/dice.h"
-#include "support/workload.h"
 
-#define DAY_MS INT64_C(86400000)
-#define BLOCK 4096u
-#define PER_BLOCK 84u
-#define WAIT weir__deadline_ns(20000)
 #define LEFT_FILES 100u
-
-struct bench {
-    struct workload w;
-    char warning[512]; /* the last one */
-    int warnings;
-};
-
-static void hear(enum weir__level level, const char *room, const char *line, void *user)
-{
-    struct bench *b = user;
-
-    (void)room;
-    if (level > WEIR__WARN || !strstr(line, "producers")) return;
-    b->warnings++;
-    snprintf(b->warning, sizeof b->warning, "%s", line);
-}
-
-static int setup(void **state)
-{
-    struct bench *b = test_calloc(1, sizeof *b);
-
-    workload_init(&b->w, 7);
-    b->w.options.logger = (struct weir__logger){hear, b};
-    *state = b;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct bench *b = *state;
-
-    workload_fini(&b->w);
-    test_free(b);
-    return 0;
-}
-
-static void start(struct bench *b)
-{
-    struct weir_error err = {0};
-
-    if (workload_open(&b->w, &err) != 0) fail_msg("%s", err.text);
-}
-
-static void reopen(struct bench *b)
-{
-    assert_int_equal(workload_close(&b->w), 0);
-    start(b);
-}
-
-/* Batch number `turn` of a producer, two events each. */
-static int publish(struct bench *b, uint64_t id, uint32_t turn, struct weir__log_receipt *out)
-{
-    struct weir__log_batch batch = {.partition = (uint32_t)(id % 5),
-                                    .count = 2,
-                                    .producer = {id, 1, turn * 2},
-                                    .body = {{(const uint8_t *)"12345678", 8}}};
-
-    return weir__log_append_wait(b->w.log, &batch, WAIT, out, NULL);
-}
-
-static void put(struct bench *b, uint64_t id, uint32_t turn)
-{
-    struct weir__log_receipt r = {0};
-
-    assert_int_equal(publish(b, id, turn, &r), 0);
-    assert_false(r.duplicate);
-}
-
-/* Whether its batch is known to be there already. Stores it when it is not. */
-static bool known(struct bench *b, uint64_t id, uint32_t turn)
-{
-    struct weir__log_receipt r = {0};
-
-    assert_int_equal(publish(b, id, turn, &r), 0);
-    return r.duplicate;
-}
-
-static bool remembered(struct bench *b, uint64_t id)
-{
-    struct weir__log_producer next;
-
-    return weir__log_producer_state(b->w.log, (uint32_t)(id % 5), id, &next, NULL) == 0;
-}
-
-static struct weir__log_stats stats_of(struct bench *b)
-{
-    struct weir__log_stats s;
-
-    weir__log_stats(b->w.log, &s);
-    return s;
-}
-
-/* A day later the segment is left for the next one. */
-static void roll(struct bench *b)
-{
-    uint64_t before = stats_of(b).segments;
-
-    simclock_pass(&b->w.clock, DAY_MS + 60000);
-    workload_roll(&b->w);
-    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
-    if (b->w.options.retain_ms < 0) assert_int_equal(stats_of(b).segments, before + 1);
-}
-
-static const char *file_of(struct bench *b)
-{
-    const char *path, *found = NULL;
-
-    for (size_t i = 0; (path = simfs_path(b->w.disk, i)) != NULL; i++)
-        if (strstr(path, "/producers-") && (!found || strcmp(path, found) > 0)) found = path;
-    return found;
-}
-
-static int files_of(struct bench *b)
-{
-    const char *path;
-    int count = 0;
-
-    for (size_t i = 0; (path = simfs_path(b->w.disk, i)) != NULL; i++)
-        count += strstr(path, "/producers-") != NULL;
-    return count;
-}
 
 static void expiry_of_all_its_segments_forgets_nobody(void **state)
 {
@@ -450,116 +322,6 @@ static void a_group_taken_back_is_forgotten(void **state)
     for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, id == 5 ? 1 : 0));
 }
 
-static void old_records_are_tidied_away(void **state)
-{
-    struct bench *b = *state;
-    uint64_t most = 0;
-
-    b->w.options.producers_tidy_blocks = 8;
-    start(b);
-    for (uint32_t turn = 0; turn < 40; turn++) {
-        for (uint64_t id = 1; id <= 200; id++)
-            if (id % 5 == turn % 5) put(b, id, turn / 5);
-        roll(b);
-        assert_int_equal(weir__log_step(b->w.log, NULL), 0);
-        if (simfs_size(b->w.disk, file_of(b)) > most) most = simfs_size(b->w.disk, file_of(b));
-        if (turn % 9 == 8) reopen(b);
-    }
-    assert_in_range(most, 6 * BLOCK, 10 * BLOCK);
-    assert_int_equal(files_of(b), 1);
-    assert_null(strstr(file_of(b), "-00000001."));
-    for (int round = 0; round < 2; round++) {
-        for (uint64_t id = 1; id <= 200; id++) {
-            uint32_t last = 39 - (39 - (uint32_t)(id % 5)) % 5;
-
-            assert_true(known(b, id, last / 5));
-        }
-        reopen(b);
-    }
-    assert_int_equal(b->warnings, 0);
-}
-
-/* A disk that says no once while a new generation is written: that is told, the old one serves, and
- * the next try is a good one. */
-static void tidying_that_fails_forgets_nobody(void **state)
-{
-    struct bench *b = *state;
-    struct simfs_fault once = {.kinds = SIMFS_WRITE | SIMFS_SYNC | SIMFS_SYNC_DIR,
-                               .rc = WEIR_ENOSPACE};
-    struct simfs *good;
-    bool struck = true;
-
-    b->w.options.producers_tidy_blocks = 1000;
-    start(b);
-    for (uint32_t turn = 0; turn < 4; turn++) {
-        for (uint64_t id = 1; id <= 10; id++) put(b, id, turn);
-        roll(b);
-    }
-    assert_int_equal(workload_close(&b->w), 0);
-    good = b->w.disk;
-    b->w.options.producers_tidy_blocks = 3;
-    for (once.at = 1; struck; once.at++) {
-        int rc;
-
-        b->w.disk = simfs_clone(good);
-        start(b);
-        simfs_fail(b->w.disk, &once);
-        rc = weir__log_step(b->w.log, NULL);
-        struck = simfs_failed(b->w.disk);
-        assert_int_equal(rc != 0, struck);
-        simfs_fail(b->w.disk, NULL);
-        workload_crash(&b->w, SIMFS_KEEP_NONE, 0);
-        for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 3));
-        assert_int_equal(workload_close(&b->w), 0);
-        simfs_free(b->w.disk);
-    }
-    assert_true(once.at > 5);
-    b->w.disk = good;
-}
-
-static void answer(void *user, int rc, const struct weir__log_receipt *r,
-                   const struct weir_error *err)
-{
-    (void)user, (void)rc, (void)r, (void)err;
-}
-
-/* A new generation is written while somebody's batch waits for the disk, and that is lost with the
- * power: what he had published before is known, from the new file. */
-static void tidying_knows_what_is_on_its_way(void **state)
-{
-    struct bench *b = *state;
-    struct weir__log_batch batch = {.partition = 3,
-                                    .count = 2,
-                                    .producer = {3, 1, 2},
-                                    .body = {{(const uint8_t *)"12345678", 8}}};
-    struct simfs_fault no_file = {.kinds = SIMFS_OPEN,
-                                  .at = 2,
-                                  .rc = WEIR_ENOSPACE,
-                                  .persistent = true};
-
-    b->w.options.producers_tidy_blocks = 3;
-    b->w.options.retain_ms = 8 * DAY_MS; /* an eighth of that is one segment's time */
-    start(b);
-    put(b, 3, 0);
-    roll(b);
-    put(b, 4, 0);
-    roll(b);
-    put(b, 5, 0);
-    simclock_pass(&b->w.clock, DAY_MS + 60000);
-    simfs_fail(b->w.disk, &no_file); /* not now: a roll commits everything before */
-    assert_int_equal(weir__log_step(b->w.log, NULL), WEIR_ENOSPACE);
-    simfs_fail(b->w.disk, NULL);
-    assert_non_null(strstr(file_of(b), "-00000001."));
-    simclock_pass(&b->w.clock, 120000);
-    assert_int_equal(weir__log_append(b->w.log, &batch, 0, answer, NULL, NULL), 0);
-    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
-    assert_int_equal(files_of(b), 1);
-    assert_null(strstr(file_of(b), "-00000001."));
-    workload_crash(&b->w, SIMFS_KEEP_NONE, 0);
-    assert_true(known(b, 3, 0));
-    assert_int_equal(b->warnings, 0);
-}
-
 /* ---- format version 1 ---- */
 
 #define OLD 80u /* producers; with the partitions' heads in one block */
@@ -628,9 +390,6 @@ int main(void)
         CASE(an_unfinished_append_is_silent),
         CASE(a_full_disk_only_puts_it_off),
         CASE(a_group_taken_back_is_forgotten),
-        CASE(old_records_are_tidied_away),
-        CASE(tidying_that_fails_forgets_nobody),
-        CASE(tidying_knows_what_is_on_its_way),
         CASE(version_1_hands_over_its_producers),
     };
 
