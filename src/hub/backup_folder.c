@@ -48,7 +48,6 @@ struct sweeping {
     char hub_dir[WEIR__HUB_PATH_BYTES];
     uint64_t segments;
     bool removed;
-    int rc;
     struct weir_error *err;
 };
 
@@ -74,7 +73,7 @@ static int sweep_file(const char *name, void *user)
     if (rc == 0) rc = s->fs->ops->remove(s->fs, path, s->err);
     s->segments += weir__backup_is_segment(name);
     s->removed = true;
-    return s->rc = rc;
+    return rc;
 }
 
 /* The id in the name of a hub's folder; 0: it is something else, and not ours to remove. */
@@ -102,7 +101,7 @@ static int sweep_hub(const char *name, void *user)
     if (rc == 0) rc = s->fs->ops->list(s->fs, s->hub_dir, sweep_file, s, s->err);
     if (rc == 0 && !s->hub) rc = s->fs->ops->remove(s->fs, s->hub_dir, s->err);
     if (rc == 0 && s->hub && s->removed) rc = s->fs->ops->sync_dir(s->fs, s->hub_dir, s->err);
-    return s->rc = rc;
+    return rc;
 }
 
 int weir__backup_sweep(struct weir__fs *fs, const char *dir, const struct weir__manifest *m,
@@ -111,7 +110,6 @@ int weir__backup_sweep(struct weir__fs *fs, const char *dir, const struct weir__
     struct sweeping s = {.fs = fs, .dir = dir, .manifest = m, .err = err};
     int rc = fs->ops->list(fs, dir, sweep_hub, &s, err);
 
-    if (rc == 0) rc = s.rc;
     if (out_segments) *out_segments = s.segments;
     return rc == 0 ? 0 : weir__wrap(err, rc, "removing old files from %s", dir);
 }

@@ -250,6 +250,77 @@ static void what_cannot_be_listed_is_told(void **state)
                         "removing old files from " TO ": " TO ": simulated fault");
 }
 
+/* What cannot be removed is told, in the folder of a hub that is kept and in one that is not. */
+static void what_cannot_be_removed_is_told(void **state)
+{
+    static const char *const paths[] = {COPY "00000099.seg",
+                                        TO "/hub-00000000000000ff/00000001.seg"};
+
+    (void)state;
+    backup();
+    for (int i = 0; i < 2; i++) {
+        put(paths[i], "text");
+        simfs_fail(m.world.disk,
+                   &(struct simfs_fault){.kinds = SIMFS_REMOVE, .at = 1, .rc = WEIR_EIO});
+        assert_int_equal(model_backup(&m, m.world.disk, &result), WEIR_EIO);
+        assert_true(simfs_failed(m.world.disk));
+        simfs_fail(m.world.disk, NULL);
+        assert_ptr_equal(strstr(m.world.err.text, "removing old files from " TO ": "),
+                         m.world.err.text);
+        assert_true(is_there(paths[i]));
+        backup();
+        assert_false(is_there(paths[i]));
+    }
+}
+
+/* A path that is too long is not cut short and taken for another one. */
+static void a_name_that_is_too_long_is_told(void **state)
+{
+    struct weir__manifest none = {0};
+    char dir[WEIR__CATALOG_DIR_MAX + 1] = "", path[2 * WEIR__BACKUP_PATH_BYTES], name[201];
+    int room;
+
+    (void)state;
+    memset(dir, 'd', sizeof dir - 1);
+    memset(name, 'n', sizeof name);
+    room =
+        WEIR__BACKUP_PATH_BYTES - 1 - snprintf(path, sizeof path, "%s/hub-00000000000000ff/", dir);
+    for (int more = 0; more < 2; more++) {
+        snprintf(path, sizeof path, "%s/hub-00000000000000ff/%.*s", dir, room + more, name);
+        put(path, "text");
+        assert_int_equal(weir__backup_sweep(simfs_fs(m.world.disk), dir, &none, NULL, &m.world.err),
+                         more ? WEIR_ETOOBIG : 0);
+        assert_int_equal(is_there(path), more);
+    }
+}
+
+/* Old files are gone for good; the folders of hubs that had none are left alone. */
+static void what_was_swept_stays_away(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+    struct weir__manifest manifest;
+    enum weir__manifest_other other;
+    uint64_t syncs, removed;
+    struct simfs *after;
+
+    (void)state;
+    backup();
+    assert_int_equal(weir__manifest_load(fs, TO, &manifest, &other, &m.world.err), 0);
+    put(COPY "00000099.seg", "text");
+    put(COPY "letter", "text");
+    syncs = simfs_calls(m.world.disk, SIMFS_SYNC_DIR);
+    for (uint64_t i = 1; i <= 2; i++) {
+        assert_int_equal(weir__backup_sweep(fs, TO, &manifest, &removed, &m.world.err), 0);
+        assert_int_equal(removed, i == 1);
+        assert_int_equal(simfs_calls(m.world.disk, SIMFS_SYNC_DIR), syncs + 1);
+    }
+    after = simfs_crash(m.world.disk, SIMFS_KEEP_NONE, 0);
+    assert_int_equal(simfs_peek(after, COPY "00000099.seg", &syncs, 1, 0), -1);
+    assert_int_equal(simfs_peek(after, COPY "letter", &syncs, 1, 0), -1);
+    simfs_free(after);
+    weir__manifest_fini(&manifest);
+}
+
 static bool has_table(struct simfs *disk)
 {
     const char *path;
@@ -292,6 +363,8 @@ int main(void)
         TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
         TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
         TEST(a_restored_table_is_durable),     TEST(what_cannot_be_listed_is_told),
+        TEST(what_cannot_be_removed_is_told),  TEST(a_name_that_is_too_long_is_told),
+        TEST(what_was_swept_stays_away),
     };
 
     return cmocka_run_group_tests_name("backup_files", tests, NULL, NULL);
