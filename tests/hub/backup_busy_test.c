@@ -1,5 +1,5 @@
-/* backup_busy_test.c - a catalogue that changes while a backup looks at the folder: it looks again, and
- * gives up when there is never any rest. */
+/* backup_busy_test.c - a folder that changes while a backup looks at it: it looks again, and gives up
+ * when there is never any rest. */
 #include "hub/backup_world.h"
 
 #define LOOKS 20 /* of one attempt, */
@@ -78,9 +78,145 @@ static void a_catalogue_that_never_rests(void **state)
     world_fini(&m.world);
 }
 
+/* ---- files that are written while they are read ---- */
+
+#define CATALOG_TRIES 50
+#define COPIES 2 /* of the catalogue */
+
+/* Both copies of the catalogue are bad until a file is opened for the so many-th time. */
+struct sickness {
+    uint64_t opens, until;
+};
+
+static void flip_catalog(struct simfs *disk)
+{
+    simfs_flip(disk, WORLD_DIR "/catalog.0", 100);
+    simfs_flip(disk, WORLD_DIR "/catalog.1", 100);
+}
+
+static void heal(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct sickness *s = user;
+
+    if (call == SIMFS_OPEN && entering && ++s->opens == s->until) flip_catalog(disk);
+}
+
+/* It is looked at first of all, and nothing is made when it cannot be read. */
+static void a_catalogue_is_read_so_often(void **state)
+{
+    static struct model m;
+    struct sickness never = {0}, last = {.until = (CATALOG_TRIES - 1) * COPIES + 1};
+    struct weir__backup_result result;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    flip_catalog(m.world.disk);
+    simfs_hook(m.world.disk, heal, &never);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), WEIR_ECORRUPT);
+    assert_int_equal(never.opens, CATALOG_TRIES * COPIES);
+    assert_false(is_there(m.world.disk, TO));
+    simfs_hook(m.world.disk, heal, &last);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_true(last.opens > last.until);
+    simfs_hook(m.world.disk, NULL, NULL);
+    world_fini(&m.world);
+}
+
+#define ID_TRIES 50
+
+static uint64_t reads_of_backup(struct model *m, const char *id)
+{
+    struct simfs *disk = simfs_clone(m->world.disk);
+    struct weir__backup_result result;
+    uint64_t reads;
+
+    if (id) simfs_put(disk, WORLD_DIR "/id", id, strlen(id));
+    reads = simfs_calls(disk, SIMFS_READ);
+    assert_int_equal(model_backup(m, disk, &result), 0);
+    reads = simfs_calls(disk, SIMFS_READ) - reads;
+    simfs_free(disk);
+    return reads;
+}
+
+/* One that was made and not yet written may come; a whole one is read once. */
+static void an_id_is_waited_for(void **state)
+{
+    static struct model m;
+    uint64_t without;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    without = reads_of_backup(&m, NULL);
+    assert_int_equal(reads_of_backup(&m, "0123456789abcdef0123456789abcdef"), without + 1);
+    assert_int_equal(reads_of_backup(&m, ""), without + ID_TRIES);
+    world_fini(&m.world);
+}
+
+#define LIST_TRIES 20
+#define TABLE WORLD_DIR "/hub-0000000000000001/producers-%08d.tab"
+
+/* The hub's table is replaced by another one each time its name was listed. */
+struct fleeing {
+    int folders; /* that the backup has made */
+    bool listed;
+    int left, done;
+};
+
+static void put_table(struct simfs *disk, int number)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, TABLE, number);
+    simfs_put(disk, path, "table", 5);
+}
+
+static void flee(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct fleeing *f = user;
+    char path[64];
+
+    f->folders += call == SIMFS_MAKE_DIR && !entering;
+    if (!entering || f->folders < 2) return; /* its own, and the hub's in it */
+    if (call == SIMFS_LIST) f->listed = true;
+    if (call != SIMFS_OPEN || !f->listed || f->left == 0) return;
+    f->listed = false;
+    f->left--;
+    snprintf(path, sizeof path, TABLE, 1 + f->done++);
+    simfs_hook(disk, NULL, NULL);
+    assert_int_equal(simfs_fs(disk)->ops->remove(simfs_fs(disk), path, NULL), 0);
+    simfs_hook(disk, flee, f);
+    put_table(disk, 1 + f->done);
+}
+
+static void a_table_is_looked_for_so_often(void **state)
+{
+    static struct model m;
+    struct weir__backup_result result;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 2; i++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+        struct fleeing f = {.left = i ? LIST_TRIES - 1 : 10000};
+
+        put_table(disk, 1);
+        simfs_hook(disk, flee, &f);
+        assert_int_equal(model_backup(&m, disk, &result), i ? 0 : WEIR_ENOTFOUND);
+        assert_int_equal(f.done, i ? LIST_TRIES - 1 : LIST_TRIES);
+        simfs_hook(disk, NULL, NULL);
+        simfs_free(disk);
+    }
+    world_fini(&m.world);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_catalogue_that_never_rests)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_catalogue_that_never_rests),
+        cmocka_unit_test(a_catalogue_is_read_so_often),
+        cmocka_unit_test(an_id_is_waited_for),
+        cmocka_unit_test(a_table_is_looked_for_so_often),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
