@@ -209,6 +209,7 @@ static void lengths_of_numbers(void **state)
 {
     char jwk[4096], digits[2 * WEIR__JWK_NUMBER_BYTES], *at;
     uint8_t number[WEIR__JWK_NUMBER_BYTES + 1] = {0};
+    struct weir__jwks *keys;
 
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -227,6 +228,10 @@ static void lengths_of_numbers(void **state)
     at = strstr(jwk, "\"e\":\"") + 5;
     strcpy(at, "AQAAAAAAAAAB\"}"); /* nine bytes */
     refused(set_of(jwk, ""), "e is no exponent of an RSA key");
+    strcpy(at, "AQAAAAAAAAE\"}"); /* eight */
+    if (weir__jwks_parse(&keys, bytes_of(set_of(jwk, "")), &err) != 0) fail_msg("%s", err.text);
+    assert_int_equal(weir__jwks_count(keys), 1);
+    weir__jwks_release(keys);
 }
 
 /* Wherever the text ends, that is what is said. */
