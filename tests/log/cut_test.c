@@ -1,4 +1,5 @@
-/* cut_test.c - which unfinished writes that were saved aside go with the segments of their time. */
+/* cut_test.c - unfinished writes that are saved aside, and which of them go with the segments of their
+ * time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -112,12 +113,76 @@ static void many_go_in_turns(void **state)
     assert_int_equal(count_cuts(w), 0);
 }
 
+/* ---- saving ---- */
+
+#define SAVED "log/cut-1000000000008200-1.bin"
+#define SAVED_AT 8200u                          /* in the segment: in the middle of a block */
+#define SAVED_BYTES (65536u - 8192u - SAVED_AT) /* all that there can be behind it */
+
+/* Saves what lies behind a place in a segment full of letters. */
+static int save(struct world *w, uint8_t letters[SAVED_BYTES])
+{
+    struct weir__segment *seg = weir__log_active(w->log);
+    struct weir__scan scan = weir__scan_active(w->log, false);
+    int rc;
+
+    assert_int_equal(seg->h.capacity, 65536);
+    w->log->control.epoch = 1;
+    for (size_t i = 0; i < SAVED_BYTES; i++) letters[i] = (uint8_t)('a' + i % 23);
+    simfs_poke(w->disk, "log/00000001.seg", letters, SAVED_BYTES, SAVED_AT);
+    scan.file = seg->file;
+    assert_int_equal(weir__scan_init(&scan, NULL), 0);
+    rc = weir__cut_save(w->log, &scan, seg->h.base + SAVED_AT, NULL);
+    weir__scan_fini(&scan);
+    return rc;
+}
+
+/* All of it outlives a loss of power; so does one that takes the place of one that was begun. */
+static void what_is_saved_is_durable(void **state)
+{
+    static uint8_t want[SAVED_BYTES], got[SAVED_BYTES + 1];
+    struct world *w = *state;
+
+    for (int round = 0; round < 2; round++) {
+        struct simfs *after;
+
+        assert_int_equal(save(w, want), 0);
+        after = simfs_crash(w->disk, SIMFS_KEEP_NONE, 0);
+        assert_int_equal(simfs_peek(after, SAVED, got, sizeof got, 0), SAVED_BYTES);
+        assert_memory_equal(got, want, SAVED_BYTES);
+        simfs_free(after);
+        simfs_put(w->disk, SAVED, "begun", 5);
+    }
+}
+
+/* A full disk does without, and nothing half is left. Another error is told. */
+static void a_full_disk_does_without(void **state)
+{
+    static uint8_t letters[SAVED_BYTES];
+    struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 1, .rc = WEIR_EIO};
+    struct world *w = *state;
+
+    simfs_capacity(w->disk, simfs_used(w->disk));
+    assert_int_equal(save(w, letters), 0);
+    assert_int_equal(count_cuts(w), 0);
+    simfs_capacity(w->disk, 0);
+    simfs_fail(w->disk, &fault);
+    assert_int_equal(save(w, letters), WEIR_EIO);
+    fault.kinds = SIMFS_WRITE;
+    simfs_fail(w->disk, &fault);
+    assert_int_equal(save(w, letters), WEIR_EIO);
+    simfs_fail(w->disk, NULL);
+    assert_int_equal(save(w, letters), 0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(only_old_cuts_go),
         CASE(many_go_in_turns),
+        CASE(what_is_saved_is_durable),
+        CASE(a_full_disk_does_without),
     };
 
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
