@@ -300,8 +300,9 @@ bool weir__amqp_on_end(struct weir__amqp *e, uint16_t channel, struct weir__amqp
     s->got_end = true;
     note_ended(e, channel);
     if (!s->sent_end) write_end(s, NULL);
+    if (e->stage == WEIR__AMQP_STAGE_CLOSED) return false; /* all ends, for a reason of its own */
     e->problem = weir__amqp_error_read(&e->fields.end.error);
-    if (e->stage != WEIR__AMQP_STAGE_CLOSED) e->sweep = s;
+    e->sweep = s;
     return false;
 }
 
