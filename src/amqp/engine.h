@@ -345,7 +345,6 @@ void weir__amqp_settle(struct weir__amqp_link *, uint32_t first, uint32_t last,
                        enum weir__amqp_kind outcome, const struct weir__amqp_error *);
 
 /* What a link or session is, and what hangs on it. */
-struct weir__amqp *weir__amqp_session_engine(const struct weir__amqp_session *);
 struct weir__amqp_session *weir__amqp_link_session(const struct weir__amqp_link *);
 struct weir__amqp_link *weir__amqp_session_links(const struct weir__amqp_session *); /* first */
 struct weir__amqp_link *weir__amqp_link_next(const struct weir__amqp_link *); /* NULL: no more */
@@ -358,8 +357,6 @@ weir__amqp_link_max(const struct weir__amqp_link *); /* max-message-size; UINT64
 struct weir__bytes weir__amqp_link_name(const struct weir__amqp_link *);
 void *weir__amqp_link_user(const struct weir__amqp_link *);
 void weir__amqp_link_set_user(struct weir__amqp_link *, void *);
-void *weir__amqp_session_user(const struct weir__amqp_session *);
-void weir__amqp_session_set_user(struct weir__amqp_session *, void *);
 
 /* One line for a frame or a protocol header, without a newline, cut where room ends (which is at
  * least 1): "ch=0 flow next-incoming-id=0 incoming-window=2048 ... ". Returns its length. */

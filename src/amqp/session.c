@@ -10,21 +10,6 @@
 
 #include "amqp/state.h"
 
-struct weir__amqp *weir__amqp_session_engine(const struct weir__amqp_session *s)
-{
-    return s->e;
-}
-
-void *weir__amqp_session_user(const struct weir__amqp_session *s)
-{
-    return s->user;
-}
-
-void weir__amqp_session_set_user(struct weir__amqp_session *s, void *user)
-{
-    s->user = user;
-}
-
 static size_t ring_bytes(const struct weir__amqp_ring *r)
 {
     return ((size_t)r->mask + 1) * sizeof *r->owner +

@@ -187,7 +187,7 @@ bool weir__amqp_on_disposition(struct weir__amqp *e, uint16_t channel, struct we
         if (is_before(first, s->out.next)) settle_second(s, first, last);
         run->settled = true;
     }
-    if (!run->settled || e->fallen) return false; /* a sender that has not made up its mind */
+    if (!run->settled) return false; /* a sender that has not made up its mind */
     if (!cut_range(run->role == WEIR__AMQP_RECEIVER ? &s->out : &s->in, &first, &last))
         return false;
     run->first = first;

@@ -54,7 +54,6 @@ struct weir__amqp_session {
     struct weir__amqp *e;
     struct weir__amqp_session *next, **back; /* among the sessions of e */
     struct weir__amqp_link *links;
-    void *user;
     uint16_t channel, remote_channel;
     bool got_begin, sent_end, got_end, told; /* told: the owner has had its END */
     bool in_known;                           /* in.next is known, from the first delivery */

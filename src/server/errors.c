@@ -36,11 +36,6 @@ static const struct answer *answer_of(int code)
     return &other;
 }
 
-const char *weir__errors_condition(int code)
-{
-    return answer_of(code)->condition;
-}
-
 int weir__errors_status(int code)
 {
     return answer_of(code)->status;

@@ -18,9 +18,6 @@ struct weir__refusal {
     const char *condition;
 };
 
-/* The condition for a code. */
-const char *weir__errors_condition(int code);
-
 /* What to tell a client: borrowed from the refusal. Failures of our own are told without their
  * details, which are for the log. */
 struct weir__amqp_error weir__errors_say(const struct weir__refusal *);
