@@ -109,13 +109,11 @@ uint32_t weir__amqp_sendable(const struct weir__amqp_link *l)
 
 /* How much may be kept of a message that the window does not take at once. The first of a connection
  * has its place, however large it is. */
-static size_t rest_room(const struct weir__amqp_link *l)
+static size_t rest_room(const struct weir__amqp *e)
 {
-    const struct weir__amqp *e = l->s->e;
-    size_t others = e->partial_bytes - l->buf.cap;
-
     if (!e->rests) return SIZE_MAX;
-    return others < e->limits.partial_bytes ? e->limits.partial_bytes - others : 0;
+    return e->partial_bytes < e->limits.partial_bytes ? e->limits.partial_bytes - e->partial_bytes
+                                                      : 0;
 }
 
 /* A message that the window cannot take at once must have a place to wait in. */
@@ -124,8 +122,8 @@ static bool fits_partly(const struct weir__amqp_link *l, size_t bytes, size_t fr
     struct weir__amqp *e = l->s->e;
 
     if (frames <= l->s->remote_window) return true;
-    if (bytes > rest_room(l)) return false;
-    return !e->rests || bytes <= l->buf.cap || weir__amqp_reserve(e, bytes - l->buf.cap);
+    if (bytes > rest_room(e)) return false;
+    return !e->rests || weir__amqp_reserve(e, bytes);
 }
 
 /* What bytes of payload take with all their heads; 0 when they cannot be sent now. */
@@ -178,10 +176,9 @@ static void keep_rest(struct weir__amqp_link *l, const uint8_t *at, size_t bytes
                       const struct outgoing *o)
 {
     struct weir__amqp *e = l->s->e;
-    size_t before = l->buf.cap;
 
+    assert(!l->buf.at); /* a rest goes with its last frame */
     l->buf.max = bytes;
-    weir__buf_clear(&l->buf);
     l->partial = true;
     l->partial_id = o->id;
     l->partial_format = o->format;
@@ -191,7 +188,7 @@ static void keep_rest(struct weir__amqp_link *l, const uint8_t *at, size_t bytes
     e->rests++;
     if (!weir__buf_add(&l->buf, at, bytes))
         weir__amqp_fail(e, WEIR__AMQP_COND_INTERNAL, "no memory for the rest of a message");
-    e->partial_bytes += l->buf.cap - before;
+    e->partial_bytes += l->buf.cap;
 }
 
 static __attribute__((noinline)) void send_many(struct weir__amqp_link *l, size_t bytes,

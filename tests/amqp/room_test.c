@@ -183,6 +183,70 @@ static void deliveries_behind_the_first_need_memory(void **state)
     peer_fini(&p);
 }
 
+/* A session and our link of it, with a window of so many frames. */
+static struct weir__amqp_link *open_narrow(uint16_t channel, unsigned window)
+{
+    char text[64];
+    struct weir__amqp_link *l;
+
+    if (channel) peer_say(&p, channel, SAY_BEGIN);
+    peer_say(&p, channel, SAY_RECEIVER);
+    l = p.side.told[p.side.count - 1].link;
+    snprintf(text, sizeof text, "13: 43 52 %02x 43 43 52 01 43 52 09", window);
+    peer_say(&p, channel, text);
+    return l;
+}
+
+/* What the window does not take waits in memory: of the first message always, of the others as much
+ * as the limit leaves, to the byte, and the owner has. */
+static void rests_behind_the_first_have_a_limit(void **state)
+{
+    enum { FRAME = 512, LIMIT = 20000, FIRST = 9000, SENT = FRAME - WEIR__AMQP_TRANSFER_HEAD };
+    static const struct {
+        size_t first, next, purse;
+        bool taken;
+    } rows[] = {
+        {FIRST, LIMIT - (FIRST - SENT), LIMIT, true},
+        {FIRST, LIMIT - (FIRST - SENT) + 1, LIMIT, false},
+        {FIRST, 2000, 2000, true},
+        {FIRST, 2000, 1999, false},
+        {LIMIT + SENT - 1, 1000, LIMIT, false},
+        {LIMIT + SENT, 1000, LIMIT, false},
+        {LIMIT + SENT + 1, 1000, LIMIT, false},
+        {5 * LIMIT, 1000, LIMIT, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct purse purse = {.left = SIZE_MAX};
+        struct weir__amqp_options o = {.after.partial_bytes = LIMIT,
+                                       .reserve = spend,
+                                       .reserve_data = &purse};
+        struct weir__amqp_link *one, *two, *three;
+        struct weir__bytes next = weir__bytes_of(zeros, rows[i].next);
+        peer_open(&p, &o, &(struct manners){.trusted = true, .no_outcomes = true});
+        p.side.e->peer_frame = FRAME;
+        one = open_narrow(0, 1);
+        two = open_narrow(1, 1);
+        three = open_narrow(2, 2);
+        purse.left = 0; /* which the first does not need */
+        assert_int_equal(weir__amqp_send(one, weir__bytes_of(zeros, rows[i].first), 0, true, NULL),
+                         0);
+        peer_listen(&p);
+        purse.left = rows[i].purse;
+        assert_int_equal(weir__amqp_send(two, next, 0, true, NULL), rows[i].taken ? 0 : WEIR_EBUSY);
+        peer_listen(&p);
+        purse.left = 0; /* nor does one that leaves no rest */
+        assert_int_equal(weir__amqp_send(three, weir__bytes_of(zeros, 2 * SENT), 0, true, NULL), 0);
+        peer_say(&p, 0, "13: 52 01 70 00000800 43 43"); /* the first goes, and leaves its place */
+        assert_int_equal(p.side.e->partial_bytes, rows[i].taken ? rows[i].next - SENT : 0);
+        if (!rows[i].taken)
+            assert_int_equal(weir__amqp_send(two, weir__bytes_of(zeros, 5 * LIMIT), 0, true, NULL),
+                             0);
+        peer_fini(&p);
+    }
+}
+
 /* ---- time ---- */
 
 static void say_alive(int64_t now_ms)
@@ -281,6 +345,7 @@ int main(void)
         cmocka_unit_test(the_largest_frame_of_the_peer_is_used),
         cmocka_unit_test(a_frame_needs_memory),
         cmocka_unit_test(deliveries_behind_the_first_need_memory),
+        cmocka_unit_test(rests_behind_the_first_have_a_limit),
         cmocka_unit_test(the_oldest_message_under_way_counts),
         cmocka_unit_test(no_message_under_way_is_not_late),
         cmocka_unit_test(what_waits_is_sign_enough),
