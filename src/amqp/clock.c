@@ -114,7 +114,7 @@ static void free_input(struct weir__amqp *e)
 
 /* Buffers that nobody needs go back: at once the input of a peer that says little, so that ten
  * thousand of them share a few, the others when the peer has been silent for a while. */
-static int64_t take_rest(struct weir__amqp *e, int64_t now_ms, bool heard)
+static int64_t take_rest(struct weir__amqp *e, int64_t now_ms)
 {
     bool idle_in = e->in && e->in_head == e->in_tail;
     bool idle_out = e->out.at && !weir__amqp_pending(e) && !e->gathered_session;
@@ -124,7 +124,7 @@ static int64_t take_rest(struct weir__amqp *e, int64_t now_ms, bool heard)
         free_input(e);
         idle_in = false;
     }
-    if (heard || now_ms - e->heard_ms < WEIR__AMQP_REST_MS) return e->heard_ms + WEIR__AMQP_REST_MS;
+    if (now_ms - e->heard_ms < WEIR__AMQP_REST_MS) return e->heard_ms + WEIR__AMQP_REST_MS;
     if (idle_out) weir__buf_fini(&e->out);
     if (idle_in) free_input(e);
     return INT64_MAX;
@@ -145,12 +145,11 @@ void weir__amqp_rest_links(struct weir__amqp *e)
 
 int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
 {
-    bool heard = e->heard;
     int64_t next, passed_ms = e->ticked ? now_ms - e->now_ms : 0;
 
     if (!e->ticked) e->born_ms = e->spoke_ms = e->heard_ms = now_ms;
     e->ticked = true;
-    if (heard) e->heard_ms = now_ms;
+    if (e->heard) e->heard_ms = now_ms;
     e->heard = false;
     e->now_ms = now_ms;
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return INT64_MAX;
@@ -159,7 +158,7 @@ int64_t weir__amqp_tick(struct weir__amqp *e, int64_t now_ms)
     if (e->stage != WEIR__AMQP_STAGE_CLOSED) next = earlier(next, check_messages(e, passed_ms));
     if (e->stage == WEIR__AMQP_STAGE_CLOSED) return now_ms;
     next = earlier(next, keep_alive(e, now_ms));
-    next = earlier(next, take_rest(e, now_ms, heard));
+    next = earlier(next, take_rest(e, now_ms));
     if (!e->in && e->rest_due && !e->lent) weir__amqp_rest_links(e);
     return next;
 }

@@ -1,4 +1,5 @@
 /* Silence, slowness and rest, on a clock that the test turns. */
+#include "amqp/state.h"
 #include "peer.h"
 
 static struct peer p;
@@ -321,6 +322,83 @@ static void a_quiet_connection_gives_its_memory_back(void **state)
     peer_fini(&p);
 }
 
+static int64_t hear_alive(int64_t now_ms)
+{
+    peer_say_raw(&p, "00000008 02 00 0000");
+    return weir__amqp_tick(p.side.e, now_ms);
+}
+
+/* A second after the peer was last heard, to the millisecond, when nothing of it waits. */
+static void an_empty_output_goes_back(void **state)
+{
+    static const uint8_t large[30000];
+    const struct weir__buf *out;
+    struct weir__amqp_link *l;
+
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_say(&p, 0, SAY_RECEIVER);
+    l = p.side.told[p.side.count - 1].link;
+    peer_say(&p, 0, "13: 43 70 00000800 43 43 52 01 43 52 09");
+    assert_int_equal(weir__amqp_send(l, weir__bytes_of(large, sizeof large), 0, true, NULL), 0);
+    out = &p.side.e->out;
+    peer_listen(&p);
+    hear_alive(2000);
+    assert_int_equal(weir__amqp_send(l, weir__bytes_of("x", 1), 0, true, NULL), 0);
+    assert_int_equal(weir__amqp_tick(p.side.e, 9000), 47000); /* the peer's silence */
+    assert_int_equal(weir__amqp_output(p.side.e).len, WEIR__AMQP_TRANSFER_HEAD + 1);
+    peer_listen(&p);
+    assert_int_equal(hear_alive(10000), 11000);
+    assert_int_equal(weir__amqp_tick(p.side.e, 10999), 11000);
+    assert_true(out->cap > sizeof large);
+    assert_int_equal(weir__amqp_tick(p.side.e, 11000), 55000);
+    assert_int_equal(out->cap, 0);
+    assert_int_equal(weir__amqp_tick(p.side.e, 11001), 55000); /* there is none to give back */
+    peer_fini(&p);
+}
+
+/* It is about to be used when an outcome was given that is not written yet. */
+static void an_outcome_keeps_its_output(void **state)
+{
+    struct weir__amqp_link *l;
+
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_say(&p, 0, SAY_SENDER);
+    l = p.side.told[p.side.count - 1].link;
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 42 | 'one'");
+    weir__amqp_settle(l, 0, 0, WEIR__AMQP_ACCEPTED, NULL);
+    weir__amqp_tick(p.side.e, 2000);
+    weir__amqp_tick(p.side.e, 4000);
+    assert_true(p.side.e->out.cap > 0);
+    p.heard_at = p.heard_len;
+    peer_listen(&p);
+    peer_hear(&p, WEIR__AMQP_DISPOSITION);
+    weir__amqp_tick(p.side.e, 4001);
+    assert_int_equal(p.side.e->out.cap, 0);
+    peer_fini(&p);
+}
+
+/* What messages were put together in is given back when nothing more is coming in. */
+static void a_link_keeps_its_place_while_frames_come(void **state)
+{
+    (void)state;
+    open_at(1000, SAY_OPEN);
+    peer_say(&p, 0, SAY_BEGIN);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'one '");
+    peer_say(&p, 0, "14: 43 40 40 40 42 42 | 'whole'");
+    peer_say_raw(&p, "00000008 02");
+    weir__amqp_tick(p.side.e, 1100);
+    assert_true(p.side.e->partial_bytes > 0);
+    peer_say_raw(&p, "00 0000");
+    weir__amqp_tick(p.side.e, 1200);
+    assert_int_equal(p.side.e->partial_bytes, 0);
+    peer_fini(&p);
+}
+
 /* Nor does it give back what a message needs of which more will come. */
 static void a_message_keeps_what_has_come_of_it(void **state)
 {
@@ -386,6 +464,9 @@ int main(void)
         cmocka_unit_test(a_frame_that_is_not_read_is_not_slow),
         cmocka_unit_test(a_message_must_not_take_for_ever),
         cmocka_unit_test(a_quiet_connection_gives_its_memory_back),
+        cmocka_unit_test(an_empty_output_goes_back),
+        cmocka_unit_test(an_outcome_keeps_its_output),
+        cmocka_unit_test(a_link_keeps_its_place_while_frames_come),
         cmocka_unit_test(a_message_keeps_what_has_come_of_it),
         cmocka_unit_test(an_event_in_use_keeps_its_bytes),
     };
