@@ -239,6 +239,7 @@ static void rests_behind_the_first_have_a_limit(void **state)
         purse.left = 0; /* nor does one that leaves no rest */
         assert_int_equal(weir__amqp_send(three, weir__bytes_of(zeros, 2 * SENT), 0, true, NULL), 0);
         peer_say(&p, 0, "13: 52 01 70 00000800 43 43"); /* the first goes, and leaves its place */
+        assert_null(one->buf.at);
         assert_int_equal(p.side.e->partial_bytes, rows[i].taken ? rows[i].next - SENT : 0);
         if (!rows[i].taken)
             assert_int_equal(weir__amqp_send(two, weir__bytes_of(zeros, 5 * LIMIT), 0, true, NULL),
