@@ -209,6 +209,7 @@ static inline int set_up(void **state)
 
     assert_non_null(s);
     world_init(&s->world, simfs_new());
+    s->world.options.segment_bytes_min = s->world.options.segment_bytes_max; /* nobody rolls */
     assert_int_equal(world_open(&s->world), 0);
     assert_int_equal(world_create(&s->world, "eh1", 2), 0);
     s->server.ns = s->world.ns;

@@ -117,13 +117,76 @@ static void what_is_too_large_is_rejected(void **state)
     assert_int_equal(s->detached, 0);
 }
 
+/* Of the client's own limit, too. */
+static void the_largest_is_taken(void **state)
+{
+    static const uint32_t limits[] = {LIMIT, 1000, WEIR__RUN_EVENT_MAX};
+    struct scene *s = *state;
+
+    let_in(s);
+    for (uint32_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct weir__amqp_link *link = open_sender(s, "eh1/Partitions/1", limits[i]);
+        send_bytes(s, link, limits[i], false);
+        flush(s);
+        assert_int_equal(s->accepted, i + 1);
+        assert_int_equal(s->rejected, i);
+        send_bytes(s, link, limits[i] + 1, false);
+        assert_int_equal(s->rejected, i + 1);
+        assert_string_equal(s->condition, "amqp:link:message-size-exceeded");
+        weir__amqp_detach(link, NULL);
+        talk(s);
+    }
+}
+
+/* One that is not too large, and for which there is no memory, may come again. */
+static void what_there_is_no_memory_for_is_refused_for_now(void **state)
+{
+    struct weir__amqp_link *first, *second;
+    struct scene *s = *state;
+
+    let_in(s);
+    first = open_sender(s, "eh1/Partitions/0", 0);
+    second = open_sender(s, "eh1/Partitions/1", 0);
+    send_bytes(s, first, LIMIT, false); /* whose frames are as large as any */
+    flush(s);
+    s->no_room = true;
+    send_bytes(s, second, LIMIT, false);
+    assert_int_equal(s->rejected, 1);
+    assert_string_equal(s->condition, WEIR__COND_SERVER_BUSY);
+    send_bytes(s, second, LIMIT + 1, false);
+    assert_int_equal(s->rejected, 2);
+    assert_string_equal(s->condition, "amqp:link:message-size-exceeded");
+    s->no_room = false;
+    send_bytes(s, second, LIMIT, false);
+    flush(s);
+    assert_int_equal(s->accepted, 2);
+}
+
+/* Small ones wait for their neighbours, to the byte; others go to the log as they are. */
+static void the_largest_that_is_gathered(void **state)
+{
+    struct weir__amqp_link *link;
+    struct scene *s = *state;
+
+    let_in(s);
+    link = open_sender(s, "eh1/Partitions/1", 0);
+    send_bytes(s, link, WEIR__RUN_EVENT_MAX, false);
+    assert_int_equal(s->c.run.events.count, 1);
+    assert_int_equal(s->c.batches, 0);
+    send_bytes(s, link, WEIR__RUN_EVENT_MAX + 1, false); /* behind what was gathered */
+    assert_null(s->c.run.sender);
+    assert_int_equal(s->c.batches, 2);
+    flush(s);
+    assert_int_equal(s->accepted, 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_partition_has_a_number),
-        TEST(the_smaller_limit_is_agreed_on),
-        TEST(what_is_too_large_is_rejected),
+        TEST(a_partition_has_a_number),      TEST(the_smaller_limit_is_agreed_on),
+        TEST(what_is_too_large_is_rejected), TEST(the_largest_is_taken),
+        TEST(the_largest_that_is_gathered),  TEST(what_there_is_no_memory_for_is_refused_for_now),
     };
 
     return cmocka_run_group_tests_name("sizes", tests, NULL, NULL);
