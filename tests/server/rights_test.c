@@ -1,6 +1,8 @@
 /* rights_test.c - links whose rights end: with the time of a claim, or with the rule that it rests on. */
 #include "server/links.h"
 
+#include "hub/issuer_world.h"
+
 #define NOW_S INT64_C(1700000000) /* where the world's clock begins */
 #define FIRST "eh1/Partitions/0"
 #define SECOND "eh1/Partitions/1"
@@ -232,6 +234,47 @@ static void a_claim_of_an_issuer_rests_on_no_rule(void **state)
     expect_detached(s, CHANGED);
 }
 
+/* The key set of an issuer, with one new key. */
+static struct weir__jwks *make_keys(void)
+{
+    static char jwk[TEXT_BYTES / 2], text[TEXT_BYTES];
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    struct weir__jwks *keys;
+
+    put_jwk(jwk, key, "k", "");
+    snprintf(text, sizeof text, "{\"keys\":[%s]}", jwk);
+    assert_int_equal(weir__jwks_parse(&keys, bytes_of(text), NULL), 0);
+    EVP_PKEY_free(key);
+    return keys;
+}
+
+/* With the key that signed its token, as long as that is among the issuer's. */
+static void a_claim_of_an_issuer_rests_on_its_key(void **state)
+{
+    static const struct weir__jwt_issuer policy;
+    struct weir__jwks *keys = make_keys(), *others = make_keys();
+    struct scene *s = *state;
+    struct weir__issuer *issuer = &s->server.issuer;
+    struct weir__access_basis *basis;
+
+    weir__issuer_init(issuer,
+                      &(struct weir__server_options){.issuer = &policy, .issuer_keys = keys});
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "one", "k1");
+    basis = &s->c.claims.at[0]->basis;
+    basis->ground = WEIR__GROUND_ISSUER;
+    memcpy(basis->key, weir__jwks_find(keys, WEIR__JWS_ES256, "k")->digest, sizeof basis->key);
+    open_sender(s, FIRST);
+    review(s);
+    expect_detached(s, NULL);
+    assert_int_equal(s->c.claims.at[0]->rights, WEIR__RIGHT_SEND);
+    weir__jwks_release(issuer->keys);
+    issuer->keys = others;
+    review(s);
+    expect_detached(s, CHANGED);
+    weir__issuer_fini(issuer);
+    weir__jwks_release(keys);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -244,6 +287,7 @@ int main(void)
         TEST(a_link_ends_with_its_key),
         TEST(a_rule_that_is_narrowed),
         TEST(a_claim_of_an_issuer_rests_on_no_rule),
+        TEST(a_claim_of_an_issuer_rests_on_its_key),
     };
 
     return cmocka_run_group_tests_name("rights", tests, NULL, NULL);
