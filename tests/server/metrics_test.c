@@ -1,6 +1,7 @@
 /* metrics_test.c - what /metrics says of a namespace and a server whose state is known. */
 #include <dirent.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,7 +11,18 @@
 #define FLUSH "weir_hub_flush_seconds"
 #define TURN "weir_loop_turn_seconds"
 
+struct dirent *__real_readdir(DIR *dir);
+struct dirent *__wrap_readdir(DIR *dir);
+
 static char page[128 << 10];
+static unsigned entries = UINT_MAX; /* that a folder has left to show */
+
+struct dirent *__wrap_readdir(DIR *dir)
+{
+    if (entries == 0) return NULL;
+    if (entries != UINT_MAX) entries--;
+    return __real_readdir(dir);
+}
 
 static int set_up_server(void **state)
 {
@@ -352,6 +364,19 @@ static void the_process_is_this_one(void **state)
     assert_true(resident > -8e6 && resident < 8e6);
 }
 
+/* Itself, its parent and the one that reads it are in the folder of descriptors, or nothing is. */
+static void descriptors_are_counted_from_one(void **state)
+{
+    static const unsigned rows[][2] = {{0, 0}, {3, 0}, {4, 1}, {5, 2}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        entries = rows[i][0];
+        look(*state);
+        entries = UINT_MAX;
+        expect_number("process_open_fds", rows[i][1]);
+    }
+}
+
 /* A process that may open nothing more has numbers all the same; what it cannot count is 0. */
 static void without_descriptors_the_rest_is_told(void **state)
 {
@@ -403,6 +428,7 @@ int main(void)
         TEST(turns_have_their_bounds),
         TEST(the_process_is_this_one),
         TEST(without_descriptors_the_rest_is_told),
+        TEST(descriptors_are_counted_from_one),
         TEST(a_disk_that_does_not_say_its_space),
     };
 
