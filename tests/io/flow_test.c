@@ -24,6 +24,7 @@ static struct {
     size_t to_say;  /* of our output */
     bool patient;   /* the socket waits for its peer until a share has come */
     bool ends;      /* with the first byte that comes */
+    bool full;      /* the socket takes nothing */
 
     struct weir__tcp *tcp;
     uint64_t turn; /* of the loop, the last one in which something moved */
@@ -65,6 +66,10 @@ ssize_t __wrap_recv(int fd, void *to, size_t room, int flags)
 
 ssize_t __wrap_send(int fd, const void *at, size_t len, int flags)
 {
+    if (is_ours(fd) && w.full) {
+        errno = EAGAIN;
+        return -1;
+    }
     return is_ours(fd) && w.to_say ? (ssize_t)len : __real_send(fd, at, len, flags);
 }
 
@@ -221,6 +226,74 @@ static void a_turn_writes_a_share(void **state)
     assert_int_equal(w.moved[3], LITTLE);
 }
 
+#define LONG_AGO_MS (-INT64_C(1000000000000))
+#define LATER_MS INT64_C(1000000000000)
+
+/* On the loop: what a visit makes of a stall that began at stall_ms. */
+struct visit {
+    bool full;
+    int64_t stall_ms, before_ms, after_ms, now_ms;
+    struct weir__post begin, end;
+    atomic_bool done;
+};
+
+static void end_visit(void *arg)
+{
+    struct visit *v = arg;
+
+    v->after_ms = w.tcp->stall_ms;
+    v->now_ms = weir__loop_now_ms(w.tcp->loop);
+    atomic_store(&v->done, true);
+}
+
+static void begin_visit(void *arg)
+{
+    struct visit *v = arg;
+
+    v->before_ms = w.tcp->stall_ms;
+    w.tcp->stall_ms = v->stall_ms;
+    w.to_say = LITTLE;
+    w.full = v->full;
+    weir__tcp_flush(w.tcp);
+    weir__loop_defer(w.tcp->loop, &v->end); /* behind that */
+}
+
+static struct visit visit(struct server *s, bool full, int64_t stall_ms)
+{
+    struct visit v = {.full = full, .stall_ms = stall_ms};
+
+    weir__post_init(&v.begin, begin_visit, &v);
+    weir__post_init(&v.end, end_visit, &v);
+    assert_int_equal(weir__loop_post(weir__loops_at(s->loops, 0), &v.begin), 0);
+    while (!atomic_load(&v.done)) sched_yield();
+    return v;
+}
+
+/* A peer's time to read begins when the socket first takes nothing, not again with each try, and anew
+ * with each byte that goes. */
+static void a_stall_is_counted_from_its_beginning(void **state)
+{
+    struct server s;
+    struct visit v;
+    int64_t began_ms;
+    int fd;
+
+    (void)state;
+    clear();
+    fd = start(&s, NULL);
+    wait_for(&w.received, 1);
+    v = visit(&s, true, LONG_AGO_MS);
+    assert_int_equal(v.after_ms, v.now_ms);
+    began_ms = v.after_ms;
+    v = visit(&s, true, LATER_MS);
+    assert_int_equal(v.before_ms, began_ms);
+    assert_int_equal(v.after_ms, LATER_MS);
+    v = visit(&s, false, LATER_MS);
+    assert_int_equal(v.after_ms, v.now_ms);
+    wait_for(&w.sent, LITTLE);
+    stop(&s, fd);
+}
+
 /* A peer that goes on sending to one that has ended is not read for ever. */
 static void what_comes_after_the_end_has_a_limit(void **state)
 {
@@ -290,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_reads_a_share),
         cmocka_unit_test(a_turn_writes_a_share),
+        cmocka_unit_test(a_stall_is_counted_from_its_beginning),
         cmocka_unit_test(what_comes_after_the_end_has_a_limit),
         cmocka_unit_test(what_tls_holds_is_read_in_the_next_turn),
     };
