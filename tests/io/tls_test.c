@@ -330,6 +330,25 @@ static void handshakes_have_a_maximum(void **state)
     echo_stop(&e);
 }
 
+/* Who has shaken hands leaves its place to the next, while it stays. */
+static void a_handshake_that_is_over_does_not_count(void **state)
+{
+    struct echo e = {.room_max = 0};
+    struct peer peers[3] = {{.piece = 0}};
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){.tls = context, .handshakes_max = 1});
+    for (unsigned i = 0; i < 3; i++) {
+        peer_open(&peers[i], &e, TLS1_3_VERSION, NULL);
+        assert_int_equal(peer_handshake(&peers[i]), 1);
+        echo_wait(&e, i + 1, 0);
+        assert_int_equal(weir__listener_counts(e.listener).handshakes, 0);
+    }
+    for (unsigned i = 0; i < 3; i++) peer_close(&peers[i]);
+    listener_wait(&e, 0, 0);
+    echo_stop(&e);
+}
+
 static struct weir__bytes explain(void *user, const char *peer, enum weir__sniff kind)
 {
     const char *name = weir__sniff_name(kind);
@@ -496,6 +515,7 @@ int main(void)
         cmocka_unit_test(survives_a_death_in_every_byte),
         cmocka_unit_test(a_handshake_has_a_limit),
         cmocka_unit_test(handshakes_have_a_maximum),
+        cmocka_unit_test(a_handshake_that_is_over_does_not_count),
         cmocka_unit_test(tells_who_is_mistaken),
         cmocka_unit_test(refuses_old_versions),
         cmocka_unit_test(does_not_renegotiate),
