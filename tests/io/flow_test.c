@@ -25,6 +25,9 @@ static struct {
     bool patient;   /* the socket waits for its peer until a share has come */
     bool ends;      /* with the first byte that comes */
     bool full;      /* the socket takes nothing */
+    bool pressed;   /* it was asked again and again in one turn */
+    uint64_t asked_turn;
+    unsigned asked; /* in that turn */
 
     struct weir__tcp *tcp;
     uint64_t turn; /* of the loop, the last one in which something moved */
@@ -64,13 +67,23 @@ ssize_t __wrap_recv(int fd, void *to, size_t room, int flags)
     return n;
 }
 
+/* A socket that takes nothing, unless it is pressed. */
+static bool is_full(void)
+{
+    if (w.asked_turn != w.tcp->loop->turn) w.asked = 0;
+    w.asked_turn = w.tcp->loop->turn;
+    if (++w.asked > 9) w.pressed = true;
+    return !w.pressed;
+}
+
 ssize_t __wrap_send(int fd, const void *at, size_t len, int flags)
 {
-    if (is_ours(fd) && w.full) {
+    if (is_ours(fd) && w.full && is_full()) {
         errno = EAGAIN;
         return -1;
     }
-    return is_ours(fd) && w.to_say ? (ssize_t)len : __real_send(fd, at, len, flags);
+    if (is_ours(fd) && w.to_say && !w.tcp->tls) return (ssize_t)len;
+    return __real_send(fd, at, len, flags);
 }
 
 static void count(size_t bytes)
@@ -317,6 +330,18 @@ static void what_comes_after_the_end_has_a_limit(void **state)
 
 static struct identity self;
 
+static struct weir__tls_context *make_tls(void)
+{
+    struct weir__tls_options o;
+    struct weir__tls_context *tls;
+
+    identity_make(&self, "self", "DNS:localhost", NULL, 1);
+    o = (struct weir__tls_options){.certificate = pem_bytes(self.certificate_pem),
+                                   .key = pem_bytes(self.key_pem)};
+    assert_int_equal(weir__tls_context_new(&tls, &o, NULL), 0);
+    return tls;
+}
+
 static SSL *greet(SSL_CTX *context, int fd)
 {
     SSL *ssl = SSL_new(context);
@@ -330,7 +355,6 @@ static SSL *greet(SSL_CTX *context, int fd)
 static void what_tls_holds_is_read_in_the_next_turn(void **state)
 {
     static uint8_t much[SHARE];
-    struct weir__tls_options o;
     struct weir__tls_context *tls;
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     struct server s;
@@ -338,10 +362,7 @@ static void what_tls_holds_is_read_in_the_next_turn(void **state)
     int fd;
 
     (void)state;
-    identity_make(&self, "self", "DNS:localhost", NULL, 1);
-    o = (struct weir__tls_options){.certificate = pem_bytes(self.certificate_pem),
-                                   .key = pem_bytes(self.key_pem)};
-    assert_int_equal(weir__tls_context_new(&tls, &o, NULL), 0);
+    tls = make_tls();
     clear();
     w.patient = true;
     fd = start(&s, tls);
@@ -358,6 +379,35 @@ static void what_tls_holds_is_read_in_the_next_turn(void **state)
     assert_int_equal(w.moved[w.turns - 2], SHARE);
 }
 
+/* Nor is a socket that takes nothing asked again before it says that it does. */
+static void tls_waits_for_its_socket(void **state)
+{
+    struct weir__tls_context *tls = make_tls();
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    uint8_t got[LITTLE];
+    struct server s;
+    SSL *ssl;
+    int fd;
+
+    (void)state;
+    clear();
+    fd = start(&s, tls);
+    ssl = greet(context, fd);
+    assert_int_equal(SSL_write(ssl, "x", 1), 1);
+    wait_for(&w.received, 1);
+    visit(&s, true, LONG_AGO_MS);
+    assert_int_equal(visit(&s, true, LATER_MS).after_ms, LATER_MS);
+    visit(&s, false, LATER_MS);
+    wait_for(&w.sent, LITTLE);
+    assert_int_equal(SSL_read(ssl, got, sizeof got), LITTLE);
+    SSL_free(ssl);
+    stop(&s, fd);
+    SSL_CTX_free(context);
+    weir__tls_context_free(tls);
+    identity_free(&self);
+    assert_false(w.pressed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_stall_is_counted_from_its_beginning),
         cmocka_unit_test(what_comes_after_the_end_has_a_limit),
         cmocka_unit_test(what_tls_holds_is_read_in_the_next_turn),
+        cmocka_unit_test(tls_waits_for_its_socket),
     };
 
     return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
