@@ -2,6 +2,9 @@
 #include "cli/steps.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 #include "weir/weir.h"
@@ -139,13 +142,60 @@ static void what_is_not_there_is_told(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
+/* ---- a signal ---- */
+
+int __real_weir_receiver_receive(struct weir_receiver *, size_t max, int64_t timeout_ms,
+                                 struct weir_received *out, struct weir_error *err);
+int __wrap_weir_receiver_receive(struct weir_receiver *, size_t max, int64_t timeout_ms,
+                                 struct weir_received *out, struct weir_error *err);
+void __real_weir_receiver_cancel(struct weir_receiver *);
+void __wrap_weir_receiver_cancel(struct weir_receiver *);
+
+static bool interrupts; /* the next wait for events, once */
+static atomic_uint cancelled;
+
+int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_ms,
+                                 struct weir_received *out, struct weir_error *err)
+{
+    if (interrupts && timeout_ms > 0) {
+        interrupts = false;
+        kill(getpid(), SIGINT);
+    }
+    return __real_weir_receiver_receive(r, max, timeout_ms, out, err);
+}
+
+void __wrap_weir_receiver_cancel(struct weir_receiver *r)
+{
+    atomic_fetch_add(&cancelled, 1);
+    __real_weir_receiver_cancel(r);
+}
+
+/* It ends the wait for the only stream at once; of several each is waited for a moment only. */
+static void a_signal_ends_the_wait(void **state)
+{
+    static const struct {
+        const char *line, *said;
+        unsigned cancelled;
+    } rows[] = {{"a", "one\ntwo\nthree\nfour\n", 0}, {"a --partition 1", "one\nthree\n", 1}};
+    static const struct step steps[] = {FOUR};
+
+    (void)state;
+    TAKE(steps);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        atomic_store(&cancelled, 0);
+        interrupts = true;
+        assert_int_equal(run(&weir__command_tail, rows[i].line), 0);
+        assert_string_equal(said_out, rows[i].said);
+        assert_int_equal(atomic_load(&cancelled), rows[i].cancelled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(partitions_are_merged_by_time),
-        CASE(a_place_is_asked_of_each_partition),
-        CASE(it_ends_when_its_time_is_over),
-        CASE(what_is_not_there_is_told),
+        CASE(partitions_are_merged_by_time), CASE(a_place_is_asked_of_each_partition),
+        CASE(it_ends_when_its_time_is_over), CASE(what_is_not_there_is_told),
+        CASE(a_signal_ends_the_wait),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
