@@ -1,0 +1,66 @@
+/* serve_closing_test.c - how weir serve ends when its folder cannot be closed. */
+#include "cli/steps.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/exit.h"
+#include "cli/serve.h"
+
+#define PORTS "--amqp 127.0.0.1:0 --http 127.0.0.1:0"
+#define CLOSING "weir: closing the data folder: the disk does not answer"
+
+int __real_weir__namespace_close(struct weir__namespace *ns, struct weir_error *err);
+int __wrap_weir__namespace_close(struct weir__namespace *ns, struct weir_error *err);
+void __wrap_weir__serve_print_ready(const struct weir__serve *s);
+
+static bool closes; /* well */
+
+int __wrap_weir__namespace_close(struct weir__namespace *ns, struct weir_error *err)
+{
+    int rc = __real_weir__namespace_close(ns, err);
+
+    return closes ? rc : weir__fail(err, WEIR_EIO, "the disk does not answer");
+}
+
+/* As soon as it serves, it is told to stop. */
+void __wrap_weir__serve_print_ready(const struct weir__serve *s)
+{
+    (void)s;
+    kill(getpid(), SIGTERM);
+}
+
+/* What went wrong first is what the code tells. */
+static void a_folder_that_cannot_be_closed(void **state)
+{
+    static const struct {
+        const char *line;
+        bool closes;
+        int code;
+    } rows[] = {
+        {PORTS, true, WEIR__EXIT_OK},
+        {PORTS, false, WEIR__EXIT_FAILURE},
+        {PORTS " --amqps 127.0.0.1:0 --tls-certificate none.pem --tls-key none.pem", true,
+         WEIR__EXIT_NOT_FOUND},
+        {PORTS " --amqps 127.0.0.1:0 --tls-certificate none.pem --tls-key none.pem", false,
+         WEIR__EXIT_NOT_FOUND},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int code;
+        closes = rows[i].closes;
+        code = run(&weir__command_serve, rows[i].line);
+        if (code != rows[i].code) fail_msg("%s: code %d: %s", rows[i].line, code, said_err);
+        assert_int_equal(strstr(said_err, CLOSING) == NULL, closes);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_closed, begin, end),
+    };
+
+    return cmocka_run_group_tests_name("serve_closing", tests, NULL, NULL);
+}
