@@ -472,7 +472,7 @@ static void silence_is_noticed(void **state)
     proxy_set(world.proxy, PROXY_BLACK_HOLE, 0);
     since = now_ms();
     while (atomic_load(&world.writers[ONCE].unknown) == 0) {
-        assert_in_range(now_ms() - since, 0, 3000);
+        assert_in_range(now_ms() - since, 0, 20000);
         sleep_ms(5);
     }
     print_message("noticed after %lld ms\n", (long long)(now_ms() - since));

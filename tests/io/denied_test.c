@@ -46,7 +46,7 @@ static void deny(enum call call, unsigned skip, int code)
 
 static bool is_denied(enum call call)
 {
-    int expected = call;
+    int expected = (int)call;
 
     if (atomic_load(&denied.call) != (int)call) return false;
     if (atomic_load(&denied.skip) > 0) {

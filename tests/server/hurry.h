@@ -34,12 +34,13 @@ int64_t __wrap_weir__loop_now_ms(const struct weir__loop *l)
 
 void __wrap_weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, int64_t at_ms)
 {
-    int64_t pause_ms = at_ms - __wrap_weir__loop_now_ms(l);
+    int64_t pause_ms;
 
     if (at_ms == INT64_MAX) {
         __real_weir__loop_timer_start(l, t, at_ms);
         return;
     }
+    pause_ms = at_ms - __wrap_weir__loop_now_ms(l);
     if (pause_ms > 0 && pause_ms == atomic_load(&hurry.pause_ms)) {
         atomic_fetch_add(&hurry.count, 1);
         if (atomic_load(&hurry.passes)) {
