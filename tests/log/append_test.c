@@ -2,6 +2,8 @@
  * what a completion must not do. */
 #include "log/stepped.h"
 
+#include "support/allocs.h"
+
 static int set_up(void **state)
 {
     struct world *w = world_new((struct weir__log_options){.partitions = 2,
@@ -79,6 +81,44 @@ static void who_waits_makes_room(void **state)
     assert_int_equal(told, WEIR__LOG_PENDING_MAX + 1);
 }
 
+/* Batches that were told of, and those whose turn it was not. */
+static uint32_t next_told, disorder;
+
+static void note_told(void *user, int rc, const struct weir__log_receipt *receipt,
+                      const struct weir_error *err)
+{
+    (void)receipt, (void)err;
+    disorder += rc != 0 || *(uint32_t *)user != next_told++;
+}
+
+/* A queue that cannot grow is full. What it holds already is told of once and in order, and so is what
+ * comes when there is room again. */
+static void no_memory_for_a_longer_queue_is_no_room(void **state)
+{
+    struct weir__log_batch b = {.count = 1, .body = {weir__bytes_of("x", 1)}};
+    uint32_t numbers[WEIR__LOG_QUEUE_FIRST + 1];
+    struct world *w = *state;
+    int rc;
+
+    next_told = disorder = 0;
+    for (uint32_t i = 0; i <= WEIR__LOG_QUEUE_FIRST; i++) numbers[i] = i;
+    for (uint32_t i = 0; i < WEIR__LOG_QUEUE_FIRST; i++)
+        assert_int_equal(weir__log_append(w->log, &b, 0, note_told, &numbers[i], NULL), 0);
+    allocs_fail(1);
+    rc = weir__log_append(w->log, &b, 0, note_told, &numbers[WEIR__LOG_QUEUE_FIRST], NULL);
+    assert_true(allocs_failed());
+    allocs_fail(0);
+    assert_int_equal(rc, WEIR_EBUSY);
+    assert_int_equal(w->log->queue_cap, WEIR__LOG_QUEUE_FIRST);
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+    assert_int_equal(next_told, WEIR__LOG_QUEUE_FIRST);
+    rc = weir__log_append(w->log, &b, 0, note_told, &numbers[WEIR__LOG_QUEUE_FIRST], NULL);
+    assert_int_equal(rc, 0);
+    assert_int_equal(weir__log_flush(w->log, WAIT, NULL), 0);
+    assert_int_equal(next_told, WEIR__LOG_QUEUE_FIRST + 1);
+    assert_int_equal(disorder, 0);
+}
+
 /* Up to 4 MiB together; a larger one alone. */
 static void groups_have_a_limit(void **state)
 {
@@ -150,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(so_many_may_wait),
         CASE(who_waits_makes_room),
+        CASE(no_memory_for_a_longer_queue_is_no_room),
         CASE(groups_have_a_limit),
         CASE(completions_must_not_wait),
     };
