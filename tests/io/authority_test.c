@@ -22,6 +22,7 @@
 #include "certificate.h"
 #include "io/tls.h"
 #include "io/vault.h"
+#include "support/descriptors.h"
 
 #define DAY_MS (24LL * 3600 * 1000)
 #define RACERS 8
@@ -229,6 +230,30 @@ static void the_second_time_changes_nothing(void **state)
         read_file(f, names[i], &after);
         assert_true(same(&before[i], &after));
     }
+}
+
+/* Whatever it finds, it has nothing open afterwards, and keeps nobody from the folder. */
+static void looking_leaves_nothing_behind(void **state)
+{
+    struct fixture *f = *state;
+    struct weir__vault v;
+    unsigned before;
+
+    ensure(f, f->now_ms); /* whatever is opened once and stays open is open now */
+    before = descriptors_count();
+    for (int kept = 4; kept >= 0; kept--) {
+        int rc;
+
+        if (kept < 4) remove_file(f, names[kept]);
+        rc = weir__authority_look(&f->a, f->dir, f->now_ms, &f->err);
+        assert_int_equal(rc, kept == 4 ? 0 : WEIR_ENOTFOUND);
+        assert_int_equal(descriptors_count(), before);
+        assert_int_equal(weir__vault_make(&v, f->dir, 0, &f->err), 0);
+        weir__vault_close(&v);
+    }
+    remove_all(f->dir);
+    assert_int_equal(weir__authority_look(&f->a, f->dir, f->now_ms, &f->err), WEIR_ENOTFOUND);
+    assert_int_equal(descriptors_count(), before);
 }
 
 /* A certificate that the authority's key signed for somebody else; as PEM, with its key. */
@@ -595,6 +620,7 @@ int main(void)
         TEST(openssl_verifies_what_was_made),
         TEST(keeps_its_keys_to_itself),
         TEST(the_second_time_changes_nothing),
+        TEST(looking_leaves_nothing_behind),
         TEST(our_client_accepts_the_right_names_only),
         TEST(the_constraint_holds_for_other_names),
         TEST(a_certificate_is_renewed_in_time),
