@@ -141,6 +141,44 @@ static void partitions_only_become_more(void **state)
     assert_int_equal(partitions_of("homes"), 3);
 }
 
+static const struct weir__fs_ops *whole_ops;
+
+static int refuse_control(struct weir__fs *fs, const char *path, unsigned flags,
+                          struct weir__file **out, struct weir_error *err)
+{
+    if (strstr(path, "/control")) return weir__fail(err, WEIR_EIO, "the disk does not answer");
+    return whole_ops->open(fs, path, flags, out, err);
+}
+
+/* The log is needed for more partitions alone: what else is asked for is saved without it. */
+static void a_log_that_cannot_be_opened_is_not_in_the_way(void **state)
+{
+    struct weir__hub_changes changes = {.given = WEIR__HUB_PARTITIONS | WEIR__HUB_RETAIN_MS,
+                                        .partitions = 4,
+                                        .retain_ms = 5000};
+    struct weir__fs *fs = simfs_fs(w.disk);
+    struct weir__catalog_hub row = {0};
+    struct weir__fs_ops ops = *fs->ops;
+    int more, same;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 3), 0);
+    reopen();
+    whole_ops = fs->ops;
+    ops.open = refuse_control;
+    fs->ops = &ops;
+    more = weir__namespace_hub_update(w.ns, "homes", &changes, &w.err);
+    changes.partitions = 3;
+    same = weir__namespace_hub_update(w.ns, "homes", &changes, &w.err);
+    fs->ops = whole_ops;
+    assert_int_equal(more, WEIR_EIO);
+    assert_int_equal(same, 0);
+    reopen();
+    assert_int_equal(weir__namespace_hub_show(w.ns, "homes", copy_row, &row, &w.err), 0);
+    assert_int_equal(row.retain_ms, 5000);
+    assert_int_equal(row.partitions, 3);
+}
+
 /* New partitions take events and receivers at once, those who were there stay, and both are there
  * after a reopen. */
 static void partitions_are_added(void **state)
@@ -183,9 +221,8 @@ static void partitions_are_added(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(updates_are_durable),
-        TEST(a_shorter_age_takes_effect_at_once),
-        TEST(partitions_only_become_more),
+        TEST(updates_are_durable),         TEST(a_shorter_age_takes_effect_at_once),
+        TEST(partitions_only_become_more), TEST(a_log_that_cannot_be_opened_is_not_in_the_way),
         TEST(partitions_are_added),
     };
 
