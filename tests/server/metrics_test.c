@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -196,16 +197,26 @@ static void without_memory_no_numbers_are_told(void **state)
     }
 }
 
+/* Every number of it is 0, whatever lay in the memory before. */
 static void a_hub_that_cannot_be_opened_is_down(void **state)
 {
+    static const char label[] = "{hub=\"bad\"";
     struct simfs_fault fault = {.kinds = SIMFS_OPEN, .at = 1, .persistent = true, .rc = WEIR_EIO};
     struct scene *s = *state;
+    unsigned count = 0;
 
     assert_int_equal(world_create(&s->world, "bad", 1), 0);
     simfs_fail(s->world.disk, &fault);
+    mallopt(M_PERTURB, 0x55); /* no byte that is handed out is 0 by chance */
     look(s);
+    mallopt(M_PERTURB, 0);
     expect_of_hub("weir_hub_up", "bad", 0);
     expect_of_hub("weir_hub_log_bytes", "bad", 0);
+    for (const char *at = page; (at = strstr(at, label)) != NULL; count++) {
+        at += strcspn(at, " ");
+        if (strtod(at, NULL) != 0) fail_msg("%.*s", (int)strcspn(at, "\n"), at);
+    }
+    assert_true(count > WEIR__LOG_FLUSH_BUCKETS);
 }
 
 /* ---- the server and the process ---- */
