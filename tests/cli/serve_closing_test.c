@@ -1,4 +1,7 @@
-/* serve_closing_test.c - how weir serve ends when its folder cannot be closed. */
+/* serve_closing_test.c - how weir serve ends: what it leaves open, and what it says when its folder cannot
+ * be closed. */
+#include "support/descriptors.h"
+
 #include "cli/steps.h"
 
 #include <signal.h>
@@ -39,12 +42,14 @@ static void a_folder_that_cannot_be_closed(void **state)
         int code;
     } rows[] = {
         {PORTS, true, WEIR__EXIT_OK},
-        {PORTS, false, WEIR__EXIT_FAILURE},
         {PORTS " --amqps 127.0.0.1:0 --tls-certificate none.pem --tls-key none.pem", true,
          WEIR__EXIT_NOT_FOUND},
         {PORTS " --amqps 127.0.0.1:0 --tls-certificate none.pem --tls-key none.pem", false,
          WEIR__EXIT_NOT_FOUND},
+        {PORTS, false, WEIR__EXIT_FAILURE},
     };
+
+    unsigned open = 0;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -53,6 +58,8 @@ static void a_folder_that_cannot_be_closed(void **state)
         code = run(&weir__command_serve, rows[i].line);
         if (code != rows[i].code) fail_msg("%s: code %d: %s", rows[i].line, code, said_err);
         assert_int_equal(strstr(said_err, CLOSING) == NULL, closes);
+        if (i == 0) open = descriptors_count(); /* what is opened once and stays is open now */
+        assert_int_equal(descriptors_count(), open);
     }
 }
 
