@@ -467,6 +467,38 @@ static void all_forms_of_a_transfer_are_one(void **state)
         }
 }
 
+/* Whatever is named by a symbol is what it says, not a transfer; also a name that is as long as that of
+ * one and has its first letters, which nothing has. */
+static void other_performatives_may_be_named_too(void **state)
+{
+    struct manners m = {0};
+    struct weir__amqp_link *link;
+    struct told *told;
+
+    (void)state;
+    peer_open(&peer, &plain, &m);
+    peer_say(&peer, 0, SAY_RECEIVER);
+    link = expect(&peer.side, WEIR__AMQP_EVENT_ATTACH)->link;
+    peer_hear(&peer, WEIR__AMQP_ATTACH);
+    peer_say(&peer, 0, "00 a3 0e 'amqp:flow:list' c0 0b 07 43 52 08 43 43 52 01 43 52 05");
+    expect(&peer.side, WEIR__AMQP_EVENT_FLOW);
+    assert_int_equal(weir__amqp_sendable(link), 5);
+    assert_int_equal(weir__amqp_send(link, text("one"), 0, false, NULL), 0);
+    peer_listen(&peer);
+    peer_hear(&peer, WEIR__AMQP_TRANSFER);
+    peer_say(&peer, 0, "00 b3 00000015 'amqp:disposition:list' c0 09 05 41 43 43 41 00 53 24 45");
+    told = expect(&peer.side, WEIR__AMQP_EVENT_SETTLE);
+    assert_int_equal(told->settle.outcome, WEIR__AMQP_ACCEPTED);
+    peer_say(&peer, 0, "00 a3 10 'amqp:detach:list' c0 04 02 52 01 41");
+    expect(&peer.side, WEIR__AMQP_EVENT_DETACH);
+    peer_hear(&peer, WEIR__AMQP_DETACH);
+    peer_say(&peer, 0, "00 a3 12 'amqp:transfer:lost' c0 0a 04 43 43 a0 04 '0123' 43");
+    expect(&peer.side, WEIR__AMQP_EVENT_END);
+    told = expect(&peer.side, WEIR__AMQP_EVENT_CLOSE);
+    assert_string_equal(told->condition, WEIR__AMQP_COND_INVALID_FIELD);
+    peer_fini(&peer);
+}
+
 /* Azure's old JavaScript client makes the tag of a message-id: 36 bytes. */
 static void long_tags_are_taken(void **state)
 {
@@ -623,6 +655,7 @@ int main(void)
         cmocka_unit_test(echo_is_answered),
         cmocka_unit_test(aborted_messages_are_forgotten),
         cmocka_unit_test(all_forms_of_a_transfer_are_one),
+        cmocka_unit_test(other_performatives_may_be_named_too),
         cmocka_unit_test(long_tags_are_taken),
         cmocka_unit_test(a_slow_reader_is_served),
         cmocka_unit_test(an_open_window_is_for_everybody),

@@ -37,6 +37,7 @@ struct blunt_manners {
     unsigned drop_desk;  /* so many times a link of $management is detached instead of a reply: */
     bool drop_reply;     /* the one that brings replies, else the one that takes requests */
     bool narrow;         /* $cbs has one handle, too */
+    bool unsettled;      /* replies want an answer: */
 
     /* A test's own: every frame as it comes, and how $management answers, from the application
      * properties on, with replies before it that nobody waits for. */
@@ -68,6 +69,7 @@ struct blunt {
     atomic_uint connections, begun, alive;            /* sessions; alive: not ended */
     atomic_uint attaches, detaches, batches, largest; /* of events; batches by transfers */
     atomic_uint tokens;                               /* that were shown */
+    atomic_uint replies, accepted; /* of the $ links; accepted, and settled with it */
     atomic_uint broken; /* what a client may not do: beyond a window or a handle */
 };
 
@@ -206,7 +208,8 @@ static inline void blunt_send(struct blunt *b, uint16_t channel, const char *to,
     c.transfer.handle = blunt_uint(blunt_find(s, to));
     c.transfer.delivery_id = blunt_uint(s->said);
     c.transfer.delivery_tag = weir__amqp_bytes(WEIR__AMQP_BINARY, "t", 1);
-    c.transfer.settled = weir__amqp_unsigned(WEIR__AMQP_BOOL, 1);
+    c.transfer.settled = weir__amqp_unsigned(WEIR__AMQP_BOOL, !b->manners.unsettled);
+    atomic_fetch_add(&b->replies, 1);
     s->said++;
     blunt_say(b, WEIR__AMQP_FRAME_AMQP, channel, &c, message);
 }
@@ -386,6 +389,20 @@ static inline void blunt_on_transfer(struct blunt *b, uint16_t channel,
         blunt_take_batch(b, channel, c);
 }
 
+/* Of replies, the only ones that we send. */
+static inline void blunt_on_disposition(struct blunt *b, const struct weir__amqp_composite *c)
+{
+    uint32_t first = (uint32_t)c->disposition.first.u, last = first;
+    struct weir__amqp_composite outcome;
+
+    if (c->disposition.last.type != WEIR__AMQP_NULL) last = (uint32_t)c->disposition.last.u;
+    if (!c->disposition.role.u || !c->disposition.settled.u ||
+        weir__amqp_composite_of(&c->disposition.state, WEIR__AMQP_KIND_SET(WEIR__AMQP_ACCEPTED),
+                                &outcome, NULL) != 0)
+        return;
+    atomic_fetch_add(&b->accepted, last - first + 1);
+}
+
 static inline void blunt_on_detach(struct blunt *b, uint16_t channel, uint32_t handle)
 {
     struct blunt_link *l = &b->sessions[channel].links[handle % BLUNT_HANDLES];
@@ -416,6 +433,7 @@ static inline void blunt_on_frame(struct blunt *b, const struct weir__amqp_frame
     case WEIR__AMQP_TRANSFER:
         blunt_on_transfer(b, f->channel, &c, weir__bytes_of(in.at, (size_t)(in.end - in.at)));
         break;
+    case WEIR__AMQP_DISPOSITION: blunt_on_disposition(b, &c); break;
     case WEIR__AMQP_DETACH: blunt_on_detach(b, f->channel, (uint32_t)c.detach.handle.u); break;
     case WEIR__AMQP_END:
         b->sessions[f->channel].there = false;

@@ -315,6 +315,23 @@ static void a_token_is_shown_again_in_time(void **state)
     close_both(w, b);
 }
 
+/* Whoever waits for what becomes of its replies is told, of each one, also where nobody waits for that. */
+static void replies_are_accepted(void **state)
+{
+    struct blunt *b = blunt_start(
+        &(struct blunt_manners){.handle_max = WIDE, .unsettled = true, .tell = blunt_tell});
+    struct weir *w = open_blunt(b);
+    struct weir_hub_info info;
+    unsigned replies;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) assert_ok(weir_hub_info(w, "h", &info, &err));
+    replies = atomic_load(&b->replies);
+    assert_int_equal(replies, atomic_load(&b->tokens) + 3 * 3);
+    await(&b->accepted, replies);
+    close_both(w, b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +346,7 @@ int main(void)
         cmocka_unit_test_setup(half_of_management_goes, start),
         cmocka_unit_test_setup(strangers_are_not_administered, start),
         cmocka_unit_test_setup(a_token_is_shown_again_in_time, start),
+        cmocka_unit_test_setup(replies_are_accepted, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
