@@ -70,7 +70,7 @@ struct blunt {
     atomic_uint attaches, detaches, batches, largest; /* of events; batches by transfers */
     atomic_uint tokens;                               /* that were shown */
     atomic_uint replies, accepted; /* of the $ links; accepted, and settled with it */
-    atomic_uint broken; /* what a client may not do: beyond a window or a handle */
+    atomic_uint broken;            /* what a client may not do: beyond a window or a handle */
 };
 
 /* ---- saying ---- */
