@@ -8,6 +8,7 @@
 
 #include "base/crc.h"
 #include "log/segment.h"
+#include "log/state.h"
 #include "support/dice.h"
 
 #define LEFT_FILES 100u
@@ -243,6 +244,106 @@ static void many_unfinished_files_forget_nobody(void **state)
     for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
 }
 
+/* ---- which of two files ---- */
+
+#define FIRST 10u /* producers of the first append, which both files have */
+
+/* A file of producers as it was at one time. */
+struct kept_file {
+    uint8_t bytes[8 * BLOCK];
+    uint64_t size;
+};
+
+static void path_of(unsigned generation, char to[64])
+{
+    snprintf(to, 64, WORKLOAD_DIR "/producers-%08u.tab", generation);
+}
+
+static void keep_file(struct bench *b, unsigned generation, struct kept_file *out)
+{
+    char path[64];
+
+    path_of(generation, path);
+    out->size = simfs_size(b->w.disk, path);
+    assert_in_range(out->size, 2 * BLOCK, sizeof out->bytes);
+    assert_int_equal(simfs_peek(b->w.disk, path, out->bytes, out->size, 0), out->size);
+}
+
+static void bring_back(struct bench *b, unsigned generation, const struct kept_file *f)
+{
+    char path[64];
+
+    path_of(generation, path);
+    simfs_put(b->w.disk, path, f->bytes, f->size);
+}
+
+/* One more append, of one more producer: the one with the number FIRST + turn. */
+static void append_one(struct bench *b, unsigned turn)
+{
+    start(b);
+    put(b, FIRST + turn, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+}
+
+/* Generation 1 with the first append, and both of them behind it: of 2 generations with the same
+ * producers. `tidied`: generation 2 is in use. */
+static void have_both(struct bench *b, bool tidied, struct kept_file kept[2])
+{
+    struct simfs *untidied;
+
+    b->w.options.producers_tidy_blocks = 1000;
+    start(b);
+    for (uint64_t id = 1; id <= FIRST; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    keep_file(b, 1, &kept[0]);
+    untidied = simfs_clone(b->w.disk);
+    start(b);
+    b->w.log->producer_file.damaged = true; /* reason enough to write it again */
+    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+    assert_int_equal(workload_close(&b->w), 0);
+    keep_file(b, 2, &kept[1]);
+    simfs_free(tidied ? untidied : b->w.disk);
+    if (!tidied) b->w.disk = untidied;
+}
+
+/* The one that has the last append that the log knows of, be it the higher or the lower; and where
+ * neither has that, the one that has the latest. */
+static void the_file_with_the_last_append_is_taken(void **state)
+{
+    static const struct {
+        unsigned used;    /* the generation to which was appended */
+        unsigned appends; /* behind the first one */
+        unsigned lost;    /* of these, in the end */
+    } rows[] = {{1, 1, 0}, {2, 1, 0}, {1, 3, 0}, {2, 3, 0}, {1, 2, 1}, {2, 2, 1}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        unsigned used = rows[i].used, had = rows[i].appends - rows[i].lost;
+        struct kept_file kept[2], last;
+        struct bench *b = *state;
+
+        have_both(b, used == 2, kept);
+        for (unsigned turn = 1; turn <= rows[i].appends; turn++) {
+            append_one(b, turn);
+            if (turn == had) keep_file(b, used, &last);
+        }
+        bring_back(b, used, &last);
+        bring_back(b, 3 - used, &kept[2 - used]);
+        assert_int_equal(files_of(b), 2);
+        start(b);
+        for (uint64_t id = 1; id <= FIRST + rows[i].appends; id++)
+            if (remembered(b, id) != (id <= FIRST + had))
+                fail_msg("row %zu: producer %" PRIu64 " is%s known", i, id,
+                         remembered(b, id) ? "" : " not");
+        assert_int_equal(files_of(b), 1);
+        assert_int_equal(b->w.log->producer_file.generation, used);
+        assert_int_equal(b->warnings, rows[i].lost);
+        teardown(state);
+        setup(state);
+    }
+}
+
 /* Power is lost while a roll appends: what is left of that is no damage. */
 static void an_unfinished_append_is_silent(void **state)
 {
@@ -387,6 +488,7 @@ int main(void)
         CASE(one_refused_call_forgets_nobody),
         CASE(a_missing_file_is_told),
         CASE(many_unfinished_files_forget_nobody),
+        CASE(the_file_with_the_last_append_is_taken),
         CASE(an_unfinished_append_is_silent),
         CASE(a_full_disk_only_puts_it_off),
         CASE(a_group_taken_back_is_forgotten),
