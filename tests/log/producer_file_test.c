@@ -244,6 +244,36 @@ static void many_unfinished_files_forget_nobody(void **state)
     for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
 }
 
+/* A roll that found no room for the next segment has told the file of its producers already. When the segment
+ * is lost, so are its events; but who published them is known, as far as the log is known to have been
+ * on disk. */
+static void a_lost_segment_forgets_nobody_of_the_file(void **state)
+{
+    struct simfs_fault full = {.kinds = SIMFS_WRITE, .rc = WEIR_ENOSPACE, .persistent = true};
+    struct bench *b = *state;
+    struct weir__fs *fs;
+    char path[64];
+
+    b->w.options.producers_tidy_blocks = 1000;
+    b->w.options.retain_ms = 8 * DAY_MS; /* an eighth of that is one segment's time */
+    start(b);
+    put(b, 11, 0);
+    roll(b);
+    for (uint64_t id = 1; id <= 10; id++) put(b, id, 0);
+    for (full.at = 1; simfs_size(b->w.disk, file_of(b)) < 3 * BLOCK; full.at++) {
+        simclock_pass(&b->w.clock, DAY_MS + 60000);
+        simfs_fail(b->w.disk, &full);
+        assert_int_equal(weir__log_step(b->w.log, NULL), WEIR_ENOSPACE);
+        simfs_fail(b->w.disk, NULL);
+    }
+    snprintf(path, sizeof path, WORKLOAD_DIR "/%s", weir__log_active(b->w.log)->name);
+    assert_int_equal(workload_close(&b->w), 0);
+    fs = simfs_fs(b->w.disk);
+    assert_int_equal(fs->ops->remove(fs, path, NULL), 0);
+    start(b);
+    for (uint64_t id = 1; id <= 11; id++) assert_true(known(b, id, 0));
+}
+
 /* ---- which of two files ---- */
 
 #define FIRST 10u /* producers of the first append, which both files have */
@@ -488,6 +518,7 @@ int main(void)
         CASE(one_refused_call_forgets_nobody),
         CASE(a_missing_file_is_told),
         CASE(many_unfinished_files_forget_nobody),
+        CASE(a_lost_segment_forgets_nobody_of_the_file),
         CASE(the_file_with_the_last_append_is_taken),
         CASE(an_unfinished_append_is_silent),
         CASE(a_full_disk_only_puts_it_off),
