@@ -302,7 +302,7 @@ static void stop(struct weir_processor *x, uint32_t partition, enum weir_close_r
     weir__mutex_lock(&x->lock);
     p = slot->pending ? NULL : slot->live;
     slot->pending = false;
-    if (p) {
+    if (p && !p->stop) { /* else it is for one that was drained before it began */
         p->stop = reason;
         weir__checkpoint_fence(&p->checkpoint); /* it is somebody else's, or nobody's */
         atomic_store(&p->revoked, true);
