@@ -1,4 +1,5 @@
-/* driver_test.c - marks on a bad line to the store: calls that come late, answers that get lost. */
+/* driver_test.c - marks on a bad line to the store: calls that come late, answers that get lost; and what
+ * becomes of a partition that comes back before it was closed. */
 #include "processor/fleet.h"
 
 /* What becomes of the first writes of marks, one after the other; the rest go through. */
@@ -97,9 +98,124 @@ static void late_marks_change_nothing(void **state)
     fleet_free(f);
 }
 
+/* ---- back before it was closed ---- */
+
+/* Whose the only partition became, by claims of the copy. */
+static struct {
+    const struct weir_store_ops *ops;
+    struct weir__mutex lock;
+    struct weir_scope scope;
+    struct weir_record record; /* as the last of them made it */
+    int taken, given;
+} desk;
+
+static int desk_claim(struct weir_store *s, const struct weir_scope *scope,
+                      const struct weir_record *expected, const char *owner, uint64_t instance,
+                      struct weir_record *out, struct weir_error *why)
+{
+    int rc = desk.ops->claim(s, scope, expected, owner, instance, out, why);
+
+    if (rc != 0) return rc;
+    weir__mutex_lock(&desk.lock);
+    desk.scope = *scope;
+    desk.record = *out;
+    desk.taken += *owner != '\0';
+    desk.given += *owner == '\0';
+    weir__mutex_unlock(&desk.lock);
+    return 0;
+}
+
+static int desk_count(const int *count)
+{
+    int now;
+
+    weir__mutex_lock(&desk.lock);
+    now = *count;
+    weir__mutex_unlock(&desk.lock);
+    return now;
+}
+
+/* A handler that does not return before it may; under the fleet's lock. */
+struct held {
+    bool inside, may_go, revoked;
+};
+
+static int hold(struct copy *c, struct weir_partition *p, const struct weir_event *e, size_t n)
+{
+    struct held *h = c->with;
+
+    (void)e, (void)n;
+    fleet_lock(c->fleet);
+    h->inside = true;
+    while (!h->may_go) {
+        h->revoked = weir_partition_revoked(p);
+        weir__cond_wait(&c->fleet->changed, &c->fleet->lock, weir__deadline_ns(LOOK_MS));
+    }
+    h->inside = false;
+    fleet_unlock(c->fleet);
+    return 0;
+}
+
+static void *stop_copy(void *arg)
+{
+    struct copy *c = arg;
+    struct weir_error why;
+    int rc = weir_processor_stop(c->processor, PATIENCE_MS, &why);
+
+    return rc == 0 ? NULL : arg;
+}
+
+/* Its handler still runs when the partition is lost, comes back, and is to be given away: what has not
+ * begun has nothing to finish. It is given away at once, and never begins. */
+static void what_waits_to_begin_is_given_back_at_once(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct held held = {0};
+    struct copy a = {.act = hold, .with = &held};
+    struct weir_processor_options o = copy_options(&a);
+    struct weir_store_ops patched;
+    struct weir_store *hand;
+    pthread_t stopping;
+    void *failed;
+
+    (void)state;
+    weir__mutex_init(&desk.lock);
+    assert_ok(weir_store_memory(&hand, f->name, NULL, &err));
+    copy_open(&a, f);
+    desk.ops = a.store->ops;
+    patched = *desk.ops;
+    patched.claim = desk_claim;
+    a.store->ops = &patched;
+    publish(f, 0, 1);
+    assert_ok(weir_processor_start(&a.processor, a.source, a.store, &o, &err));
+    fleet_await(f, held.inside && desk_count(&desk.taken) == 1);
+
+    assert_ok(desk.ops->claim(hand, &desk.scope, &desk.record, "", 0, &desk.record, &err));
+    fleet_await(f, held.revoked && desk_count(&desk.taken) == 2);
+    assert_int_equal(pthread_create(&stopping, NULL, stop_copy, &a), 0);
+    fleet_await(f, desk_count(&desk.given) == 1);
+    fleet_lock(f);
+    assert_true(held.inside);
+    held.may_go = true;
+    fleet_unlock(f);
+    assert_int_equal(pthread_join(stopping, &failed), 0);
+    assert_null(failed);
+    copy_close(&a);
+    assert_int_equal(f->opens, 1);
+    assert_int_equal(f->reasons[WEIR_CLOSED_LOST], 1);
+    assert_int_equal(f->total, 1);
+    assert_orderly(f);
+    weir_store_close(hand);
+    weir__mutex_fini(&desk.lock);
+    fleet_free(f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(late_marks_change_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_marks_change_nothing),
+        cmocka_unit_test(what_waits_to_begin_is_given_back_at_once),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
