@@ -95,9 +95,14 @@ uint64_t weir__loop_turn(const struct weir__loop *l)
 }
 
 /* Every third is over before it begins. */
+int64_t weir__loop_turn_ns(const struct weir__loop *l)
+{
+    return l->turn % 3 == 2 ? 2 * WEIR__LOOP_TURN_NS : 0;
+}
+
 bool weir__loop_turn_over(const struct weir__loop *l)
 {
-    return l->turn % 3 == 2;
+    return weir__loop_turn_ns(l) >= WEIR__LOOP_TURN_NS;
 }
 
 void weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, int64_t at_ms)

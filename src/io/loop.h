@@ -71,8 +71,10 @@ uint32_t weir__loop_turn_bound_us(unsigned bucket);
 
 unsigned weir__loop_index(const struct weir__loop *);
 
-/* Here: which turn this is, and whether it has lasted for WEIR__LOOP_TURN_NS, which reads the clock. */
+/* Here: which turn this is, for how long it has lasted, and whether that is WEIR__LOOP_TURN_NS. The last
+ * two read the clock. */
 uint64_t weir__loop_turn(const struct weir__loop *);
+int64_t weir__loop_turn_ns(const struct weir__loop *);
 bool weir__loop_turn_over(const struct weir__loop *);
 bool weir__loop_here(const struct weir__loop *); /* is this its thread? */
 

@@ -76,9 +76,14 @@ uint64_t weir__loop_turn(const struct weir__loop *l)
     return l->turn;
 }
 
+int64_t weir__loop_turn_ns(const struct weir__loop *l)
+{
+    return weir__mono_ns() - l->began_ns;
+}
+
 bool weir__loop_turn_over(const struct weir__loop *l)
 {
-    return weir__mono_ns() - l->began_ns >= WEIR__LOOP_TURN_NS;
+    return weir__loop_turn_ns(l) >= WEIR__LOOP_TURN_NS;
 }
 
 void weir__loops_turns(struct weir__loops *all, struct weir__loop_turns *out)

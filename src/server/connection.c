@@ -309,13 +309,16 @@ static void pump_starved(struct weir__connection *c)
     weir__duty_pump_all(c);
 }
 
-static void do_visit(void *arg)
+void weir__connection_serve(struct weir__connection *c)
 {
-    struct weir__connection *c = arg;
-
     if (!c->tcp) return;
     if (c->starved) pump_starved(c);
     serve(c);
+}
+
+static void do_visit(void *arg)
+{
+    weir__connection_serve(arg);
 }
 
 static void do_timer(void *arg)

@@ -93,6 +93,7 @@ static int start_loops(struct weir__server *s, unsigned count, struct weir_error
     for (unsigned i = 0; i < count; i++) {
         s->at[i].server = s;
         weir__post_init(&s->at[i].stop, stop_loop, &s->at[i]);
+        weir__turn_queue_init(&s->at[i].queue);
     }
     weir__rights_watch(s);
     return 0;

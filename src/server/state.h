@@ -337,6 +337,7 @@ void weir__connection_let_go(struct weir__connection *);
 
 /* Looks after it at the end of this turn. */
 void weir__connection_visit(struct weir__connection *);
+void weir__connection_serve(struct weir__connection *); /* what a visit does, at once */
 
 /* ---- the server ---- */
 
@@ -347,10 +348,12 @@ void weir__connection_visit(struct weir__connection *);
 struct weir__turn_queue {
     struct weir__connection *first, *last;
     uint64_t taken; /* the turn in which a large message, or one that had waited, was taken last */
+    struct weir__post serve; /* of the loop: serves those that may go */
 };
 
-/* Whether a message has to wait: the connection is in the queue then, and is visited when it has come to
- * the front. */
+void weir__turn_queue_init(struct weir__turn_queue *);
+
+/* Whether a message has to wait: the connection is in the queue then, and is served when it may go. */
 bool weir__turn_queue_wait(struct weir__connection *, size_t message_bytes);
 void weir__turn_queue_leave(struct weir__connection *); /* also when it is not in there */
 

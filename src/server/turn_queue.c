@@ -1,19 +1,34 @@
 /* turn_queue.c - connections whose next message waits for a turn of their loop.
  *
  * Checking a message of a megabyte takes milliseconds, and a hundred peers may send theirs at once. So a
- * message that comes when a turn of the loop is over waits, in the order in which they came. A turn takes
- * from the front of the queue until it is over, and at least one, so nobody waits for ever; and as a large
- * message is begun late in a turn at most once, a turn is no longer than WEIR__LOOP_TURN_NS, one share of
- * small messages, and one large one.
- *
- * Only the first of the queue is visited: the others cost nothing while they wait. */
+ * message that comes when a turn of the loop is over waits, in the order in which they came. Small ones that
+ * wait have as much time in each turn as those that do not, behind them. A large one is begun in the first
+ * half of that, before all that waits, or as the only one that is late. So a turn is no longer than twice
+ * WEIR__LOOP_TURN_NS and one connection's share of small messages, or once that and one large message; and
+ * as each turn takes at least one that waits, nobody waits for ever. */
 #include "server/state.h"
 
 #define LARGE_BYTES 16384u
+#define SMALL_NS (2 * WEIR__LOOP_TURN_NS)
 
 static struct weir__turn_queue *queue_of(const struct weir__connection *c)
 {
     return &c->server->at[weir__loop_index(c->loop)].queue;
+}
+
+/* From the front, until one has to wait on. */
+static void serve_queue(void *arg)
+{
+    struct weir__turn_queue *q = arg;
+    struct weir__connection *c, *before = NULL;
+
+    for (; (c = q->first) && c != before; before = c) weir__connection_serve(c);
+    if (c) weir__loop_defer(c->loop, &q->serve);
+}
+
+void weir__turn_queue_init(struct weir__turn_queue *q)
+{
+    weir__post_init(&q->serve, serve_queue, q);
 }
 
 static void join(struct weir__turn_queue *q, struct weir__connection *c)
@@ -26,6 +41,7 @@ static void join(struct weir__turn_queue *q, struct weir__connection *c)
     else
         q->first = c;
     q->last = c;
+    weir__loop_defer(c->loop, &q->serve);
 }
 
 void weir__turn_queue_leave(struct weir__connection *c)
@@ -42,14 +58,14 @@ void weir__turn_queue_leave(struct weir__connection *c)
         c->queue_prev->queue_next = c->queue_next;
     else
         q->first = c->queue_next;
-    if (q->first) weir__connection_visit(q->first);
 }
 
 bool weir__turn_queue_wait(struct weir__connection *c, size_t message_bytes)
 {
     struct weir__turn_queue *q = queue_of(c);
     uint64_t turn = weir__loop_turn(c->loop);
-    bool large = message_bytes >= LARGE_BYTES, over = weir__loop_turn_over(c->loop);
+    int64_t ns = weir__loop_turn_ns(c->loop);
+    bool large = message_bytes >= LARGE_BYTES, over = ns >= WEIR__LOOP_TURN_NS;
 
     if (!c->in_queue && !over && !(large && q->first)) {
         if (large) q->taken = turn;
@@ -57,10 +73,7 @@ bool weir__turn_queue_wait(struct weir__connection *c, size_t message_bytes)
     }
     if (!c->in_queue) join(q, c);
     if (q->first != c) return true;
-    if (over && q->taken == turn) {
-        weir__connection_visit(c);
-        return true;
-    }
+    if (q->taken == turn && (large ? over : ns >= SMALL_NS)) return true;
     q->taken = turn;
     weir__turn_queue_leave(c);
     return false;
