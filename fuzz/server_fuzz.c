@@ -289,6 +289,7 @@ static void begin(struct world *w, uint8_t mode)
     w->loops.only = &w->loop;
     w->server.loops = &w->loops;
     w->server.at = &w->at;
+    weir__turn_queue_init(&w->at.queue);
     w->server.trace = mode & 1;
     w->server.token_ms = WEIR__SERVER_TOKEN_MS;
     w->at.server = &w->server;
