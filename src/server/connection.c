@@ -132,8 +132,8 @@ static size_t weigh(const struct weir__amqp_event *ev)
     return 1 + ev->delivery.payload.len / WORK_BYTES;
 }
 
-/* Whether the current event has to wait for another turn. Those who have begun with their share of small
- * messages go on with it. */
+/* Whether the current event has to wait for another turn. A connection that has begun with its share of
+ * small messages finishes it. */
 static bool must_wait(struct weir__connection *c, size_t done)
 {
     const struct weir__amqp_event *ev = &c->event;
@@ -226,7 +226,7 @@ static bool is_full(const struct weir__connection *c)
             atomic_load(&c->server->unflushed) > WEIR__SERVER_UNFLUSHED_ALL_MAX);
 }
 
-/* What came before has to be taken first. */
+/* Whether something that the peer sent was not taken yet. */
 static bool has_more(const struct weir__connection *c)
 {
     return c->event_waits || c->busy_ms || c->crowded;

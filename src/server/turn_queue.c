@@ -1,11 +1,15 @@
 /* turn_queue.c - connections whose next message waits for a turn of their loop.
  *
- * Checking a message of a megabyte takes milliseconds, and a hundred peers may send theirs at once. So a
- * message that comes when a turn of the loop is over waits, in the order in which they came. Small ones that
- * wait have as much time in each turn as those that do not, behind them. A large one is begun in the first
- * half of that, before all that waits, or as the only one that is late. So a turn is no longer than twice
- * WEIR__LOOP_TURN_NS and one connection's share of small messages, or once that and one large message; and
- * as each turn takes at least one that waits, nobody waits for ever. */
+ * Checking a message of a megabyte takes milliseconds, and a hundred peers may send one at the same time.
+ * So a message that arrives after WEIR__LOOP_TURN_NS of a turn waits in a queue, first come, first served.
+ *
+ *   small messages   the queue is served until the turn has lasted for SMALL_NS
+ *   large messages   one may be begun after WEIR__LOOP_TURN_NS, if nothing else was taken late; none
+ *                    overtakes the queue
+ *
+ * A turn is therefore bounded by SMALL_NS and one connection's share of small messages, or by
+ * WEIR__LOOP_TURN_NS and one large message. Every turn takes at least one message from the queue, so no
+ * connection waits for ever. */
 #include "server/state.h"
 
 #define LARGE_BYTES 16384u
@@ -16,7 +20,7 @@ static struct weir__turn_queue *queue_of(const struct weir__connection *c)
     return &c->server->at[weir__loop_index(c->loop)].queue;
 }
 
-/* From the front, until one has to wait on. */
+/* Serves connections from the front of the queue until one of them may not go yet. */
 static void serve_queue(void *arg)
 {
     struct weir__turn_queue *q = arg;

@@ -98,7 +98,7 @@ static void say_message(unsigned id)
     peer_say(&p, 0, text);
 }
 
-/* Credit is given anew with one of the messages; where that cannot be said, the message is not told. */
+/* Credit is given again with one of the messages; where that cannot be said, the message is not told. */
 static void a_message_without_the_next_credit_is_not_told(void **state)
 {
     unsigned last = 0;

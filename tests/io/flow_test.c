@@ -282,8 +282,8 @@ static struct visit visit(struct server *s, bool full, int64_t stall_ms)
     return v;
 }
 
-/* A peer's time to read begins when the socket first takes nothing, not again with each try, and anew
- * with each byte that goes. */
+/* A peer's time to read begins when the socket first takes nothing. Another try does not restart it; a
+ * byte that goes does. */
 static void a_stall_is_counted_from_its_beginning(void **state)
 {
     struct server s;

@@ -330,7 +330,7 @@ static void handshakes_have_a_maximum(void **state)
     echo_stop(&e);
 }
 
-/* Who has shaken hands leaves its place to the next, while it stays. */
+/* A connection that has shaken hands leaves its place to the next one, and stays open. */
 static void a_handshake_that_is_over_does_not_count(void **state)
 {
     struct echo e = {.room_max = 0};
