@@ -148,6 +148,60 @@ static void each_request_may_have_an_empty_line_before_it(void **state)
     weir__http_free(h);
 }
 
+/* A line behind a body is not the beginning of a head, which would have to come soon. */
+static void an_empty_line_alone_is_no_request(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+
+    (void)state;
+    assert_false(weir__http_next(h, &event));
+    put(h, "\r\n");
+    assert_false(weir__http_next(h, &event));
+    assert_int_equal(weir__http_rest(h).len, 0);
+    assert_int_equal(weir__http_tick(h, 0), 1000);
+    assert_false(weir__http_next(h, &event));
+    put(h, GET "\r\n");
+    take(h, WEIR__HTTP_EVENT_END);
+    weir__http_free(h);
+}
+
+static void answer_a_body_of_six(struct weir__http *h)
+{
+    put(h, PUT "Content-Length: 6\r\n\r\nxxxxxx");
+    take(h, WEIR__HTTP_EVENT_END);
+    assert_int_equal(weir__http_reply(h, 204, NULL, text_of(""), NULL), 0);
+    expect_output(h, "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+/* The limit, the wait for "100 Continue" and the rate all look at how much there was of a body. */
+static void each_body_is_counted_from_its_beginning(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){.body_bytes = 10});
+
+    (void)state;
+    answer_a_body_of_six(h);
+    put(h, CHUNKED "a\r\nxxxxxxxxxx\r\n0\r\n\r\n");
+    take(h, WEIR__HTTP_EVENT_END);
+    weir__http_free(h);
+
+    h = new_http((struct weir__http_limits){0});
+    answer_a_body_of_six(h);
+    put(h, PUT "Expect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    take(h, WEIR__HTTP_EVENT_REQUEST);
+    assert_false(weir__http_next(h, &event));
+    expect_output(h, "HTTP/1.1 100 Continue\r\n\r\n");
+    weir__http_free(h);
+
+    h = new_http((struct weir__http_limits){.body_rate = 1000});
+    answer_a_body_of_six(h);
+    put(h, PUT "Content-Length: 4\r\n\r\n");
+    take(h, WEIR__HTTP_EVENT_REQUEST);
+    weir__http_tick(h, 0);
+    weir__http_tick(h, 10001);
+    assert_true(weir__http_closed(h));
+    weir__http_free(h);
+}
+
 /* Small limits of both parts: all of the buffer can be used, and no more. */
 static void a_buffer_is_as_large_as_its_limits(void **state)
 {
@@ -157,7 +211,10 @@ static void a_buffer_is_as_large_as_its_limits(void **state)
 
     (void)state;
     assert_int_equal(weir__http_buffered(h), 0);
-    put_many(h, 'x', 160);
+    put_many(h, 'x', 159);
+    assert_non_null(weir__http_input(h, &room));
+    assert_int_equal(room, 1);
+    put(h, "x");
     assert_null(weir__http_input(h, &room));
     assert_int_equal(room, 0);
     assert_int_equal(weir__http_buffered(h), 160);
@@ -166,6 +223,10 @@ static void a_buffer_is_as_large_as_its_limits(void **state)
     h = new_http((struct weir__http_limits){0});
     assert_non_null(weir__http_input(h, &room));
     assert_true(room >= 4096);
+    put(h, GET "\r\n");
+    take(h, WEIR__HTTP_EVENT_END);
+    assert_int_equal(weir__http_reply(h, 200, NULL, text_of("ok"), NULL), 0);
+    assert_int_equal(weir__http_memory(h), before + weir__http_buffered(h));
     weir__http_ended(h);
     assert_null(weir__http_input(h, &room));
     assert_int_equal(room, 0);
@@ -278,6 +339,7 @@ static void an_idle_connection_keeps_what_it_has_to_say(void **state)
 static void a_body_has_a_least_rate(void **state)
 {
     struct weir__http *h = new_http((struct weir__http_limits){0});
+    size_t room;
 
     (void)state;
     put(h, PUT "Content-Length: 100000\r\n\r\n");
@@ -290,6 +352,7 @@ static void a_body_has_a_least_rate(void **state)
     assert_int_equal(weir__http_tick(h, 11500), 12500);
     assert_false(weir__http_closed(h));
     assert_int_equal(weir__http_tick(h, 11501), INT64_MAX);
+    assert_null(weir__http_input(h, &room));
     take(h, WEIR__HTTP_EVENT_REFUSED);
     assert_string_equal(event.refusal.text, "the body comes too slowly");
     weir__http_free(h);
@@ -309,12 +372,29 @@ static void a_full_window_stops_the_clock(void **state)
     weir__http_free(h);
 }
 
+/* It is the owner who is slow now. */
+static void a_whole_body_stops_the_clock(void **state)
+{
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+
+    (void)state;
+    put(h, PUT "Content-Length: 4\r\n\r\n");
+    take(h, WEIR__HTTP_EVENT_REQUEST);
+    assert_int_equal(weir__http_tick(h, 0), 10000);
+    put(h, "xxxx");
+    take(h, WEIR__HTTP_EVENT_BODY);
+    assert_int_equal(weir__http_tick(h, 0), INT64_MAX);
+    weir__http_free(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_and_bodies_end_where_they_should),
         cmocka_unit_test(strangers_are_known_by_eight_bytes),
         cmocka_unit_test(each_request_may_have_an_empty_line_before_it),
+        cmocka_unit_test(an_empty_line_alone_is_no_request),
+        cmocka_unit_test(each_body_is_counted_from_its_beginning),
         cmocka_unit_test(a_buffer_is_as_large_as_its_limits),
         cmocka_unit_test(continue_is_said_when_it_is_waited_for),
         cmocka_unit_test(a_refusal_does_not_mix_with_an_answer),
@@ -322,6 +402,7 @@ int main(void)
         cmocka_unit_test(an_idle_connection_keeps_what_it_has_to_say),
         cmocka_unit_test(a_body_has_a_least_rate),
         cmocka_unit_test(a_full_window_stops_the_clock),
+        cmocka_unit_test(a_whole_body_stops_the_clock),
     };
 
     return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
