@@ -151,7 +151,6 @@ static enum step accept_head(struct weir__http *h, const uint8_t *head, size_t l
         return refuse_as_said(h);
     h->at += len;
     h->head_len = h->at;
-    h->seen = 0;
     h->requests++;
     begin_body(h);
     ev->type = WEIR__HTTP_EVENT_REQUEST;

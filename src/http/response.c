@@ -42,7 +42,6 @@ void weir__http_say_refusal(struct weir__http *h)
     char head[HEAD_BYTES];
 
     if (h->responding || h->skipping) return; /* too late: the end says enough */
-    output_room(h);
     snprintf(head, sizeof head,
              "HTTP/1.1 %u %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
              "Connection: close\r\n\r\n",
