@@ -170,6 +170,22 @@ static void refuses_bad_responses(void **state)
     weir__http_free(h);
 }
 
+static void only_its_own_fields_are_for_the_codec(void **state)
+{
+    static const char wire[] = "Content-Lengths";
+    struct weir__http_field f = {.name = weir__bytes_of(wire, 14), .value = text_of("1")};
+    struct weir__http_response r = {.status = 200, .fields = &f, .field_count = 1};
+    struct weir__http *h = new_http((struct weir__http_limits){0});
+
+    (void)state;
+    put(h, "GET / HTTP/1.1\r\n" H "\r\n");
+    take(h, WEIR__HTTP_EVENT_END);
+    assert_int_equal(weir__http_respond(h, &r, NULL), WEIR_EINVAL);
+    f.name = text_of("Xontent-Length");
+    assert_int_equal(weir__http_respond(h, &r, NULL), 0);
+    weir__http_free(h);
+}
+
 static void output_has_a_limit(void **state)
 {
     struct weir__http *h = new_http((struct weir__http_limits){.output_bytes = 1000});
@@ -218,7 +234,12 @@ static void answers_before_the_body(void **state)
     weir__http_free(h);
 
     h = new_http((struct weir__http_limits){0});
-    put(h, "POST /3 HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n");
+    put(h, "POST /3 HTTP/1.1\r\n" H "Content-Length: 2\r\n\r\nab");
+    take(h, WEIR__HTTP_EVENT_BODY);
+    reply(h, 403, ""); /* behind its last byte */
+    assert_false(weir__http_next(h, &ev));
+    assert_false(weir__http_closed(h));
+    put(h, "POST /4 HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n");
     take(h, WEIR__HTTP_EVENT_REQUEST);
     reply(h, 403, "");
     assert_true(weir__http_closed(h));
@@ -356,7 +377,7 @@ static void another_protocol_waits_for_the_body(void **state)
     take(h, WEIR__HTTP_EVENT_BODY);
     assert_int_equal(weir__http_respond(h, &r, NULL), WEIR_EINVAL);
     put(h, "b");
-    take(h, WEIR__HTTP_EVENT_END);
+    take(h, WEIR__HTTP_EVENT_BODY);
     assert_int_equal(weir__http_respond(h, &r, NULL), 0);
     weir__http_free(h);
 }
@@ -512,6 +533,7 @@ int main(void)
         cmocka_unit_test(replies),
         cmocka_unit_test(streams_a_body),
         cmocka_unit_test(refuses_bad_responses),
+        cmocka_unit_test(only_its_own_fields_are_for_the_codec),
         cmocka_unit_test(output_has_a_limit),
         cmocka_unit_test(answers_before_the_body),
         cmocka_unit_test(says_continue_when_the_body_is_wanted),
