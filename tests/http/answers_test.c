@@ -165,6 +165,7 @@ static void pieces_have_a_limit(void **state)
         expect_failure(weir__http_write(h, bytes(500 - more + 1), &err), WEIR_EBUSY,
                        "HTTP: the output is full");
         assert_int_equal(weir__http_write(h, bytes(500 - more), &err), 0);
+        expect_failure(weir__http_write(h, bytes(1), &err), WEIR_EBUSY, "HTTP: the output is full");
         weir__http_free(h);
     }
 }

@@ -100,6 +100,7 @@ static void request_lines(void **state)
         {"GET * HTTP/1.1", 400},
         {"OPTIONS * HTTP/1.1", 0},
         {"OPTIONS ** HTTP/1.1", 400},
+        {"OPTIONS a HTTP/1.1", 400},
         {"GET /%4 HTTP/1.1", 400},
         {"GET /%4g HTTP/1.1", 400},
         {"GET /%g4 HTTP/1.1", 400},

@@ -57,6 +57,9 @@ static void escapes_are_undone_once(void **state)
     assert_false(weir__http_unescape(text("%00"), out, sizeof out));
     assert_false(weir__http_unescape(text("%"), out, sizeof out));
     assert_false(weir__http_unescape(text("%4"), out, sizeof out));
+    assert_false(weir__http_unescape(weir__bytes_of("%41", 2), out, sizeof out));
+    assert_false(weir__http_unescape(weir__bytes_of("x%41", 3), out, sizeof out));
+    assert_false(weir__http_unescape(weir__bytes_of("x%41", 2), out, sizeof out));
     assert_false(weir__http_unescape(text("%4g"), out, sizeof out));
     assert_false(weir__http_unescape(text("%g4"), out, sizeof out));
     assert_false(weir__http_unescape(text("%+1"), out, sizeof out));
