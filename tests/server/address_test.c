@@ -31,6 +31,11 @@ static void all_forms(void **state)
         {"eh1/Partitions/3", WEIR__ADDRESS_PUBLISH, "eh1", "", "3"},
         {"$nothing", WEIR__ADDRESS_PUBLISH, "$nothing", "", ""},
         {"eh1/Publishers/me", WEIR__ADDRESS_PUBLISH, "eh1", "", ""},
+        {"eh1/Publishers/Partitions", WEIR__ADDRESS_PUBLISH, "eh1", "", ""},
+        {"Partitions/Publishers/me", WEIR__ADDRESS_PUBLISH, "Partitions", "", ""},
+        {"Partitions/Partitions/3", WEIR__ADDRESS_PUBLISH, "Partitions", "", "3"},
+        {"e%68", WEIR__ADDRESS_PUBLISH, "e%68", "", ""}, /* nothing is escaped */
+        {"amqps://host/e%zz", WEIR__ADDRESS_PUBLISH, "e%zz", "", ""},
         {"amqps://host/eh1/Partitions/3", WEIR__ADDRESS_PUBLISH, "eh1", "", "3"},
         {"eh1/ConsumerGroups/cg/Partitions/0", WEIR__ADDRESS_RECEIVE, "eh1", "cg", "0"},
         {"/EH1/consumergroups/$Default/PARTITIONS/x", WEIR__ADDRESS_RECEIVE, "EH1", "$Default",
@@ -42,6 +47,8 @@ static void all_forms(void **state)
         {"amqps://host", WEIR__ADDRESS_UNKNOWN, "", "", ""},
         {"eh1/ConsumerGroups/cg", WEIR__ADDRESS_UNKNOWN, "", "", ""},
         {"eh1/Partitions", WEIR__ADDRESS_UNKNOWN, "", "", ""},
+        {"eh1/ConsumerGroups/cg/Partitions/0/x", WEIR__ADDRESS_UNKNOWN, "", "", ""},
+        {"eh1/ConsumerGroups/cg/Partitions/0/x/y", WEIR__ADDRESS_UNKNOWN, "", "", ""},
         {"a/b/c/d/e/f/g/h/i/j", WEIR__ADDRESS_UNKNOWN, "", "", ""},
     };
     struct weir__address a;

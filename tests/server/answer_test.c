@@ -100,6 +100,23 @@ static void our_own_paths_answer_in_json(void **state)
     clear_scene(s);
 }
 
+/* One that only begins alike is not ours, though what is behind it in the buffer would make it so. */
+static void other_paths_answer_in_xml(void **state)
+{
+    struct scene *s = set_scene("/$weirdo/hubs/x");
+
+    (void)state;
+    tell(s, WEIR_ENOTFOUND);
+    assert_true(says(s, "<Error><Code>404</Code>"));
+    s->request.path = weir__bytes_of("/$weir/hubs", 6);
+    tell(s, WEIR_ENOTFOUND);
+    assert_true(says(s, "<Error><Code>404</Code>"));
+    s->request.path = weir__bytes_of("/$weir/hubs", 7);
+    tell(s, WEIR_ENOTFOUND);
+    assert_true(says(s, "{\"code\":404"));
+    clear_scene(s);
+}
+
 /* What would break out of a string, or the page, does not. */
 static void texts_are_quoted(void **state)
 {
@@ -125,13 +142,29 @@ static void an_error_replaces_what_was_said(void **state)
     clear_scene(s);
 }
 
+static void an_empty_answer_has_nothing(void **state)
+{
+    struct scene *s = set_scene("/eh1/messages");
+
+    (void)state;
+    weir__answer_add(&s->visit.answer, "half of the list");
+    weir__answer_json(&s->visit, 200);
+    weir__answer_empty(&s->visit, 201);
+    assert_int_equal(s->visit.answer.status, 201);
+    assert_int_equal(s->visit.answer.body.len, 0);
+    assert_null(s->visit.answer.type);
+    clear_scene(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_failure_has_its_status),
         cmocka_unit_test(our_own_paths_answer_in_json),
+        cmocka_unit_test(other_paths_answer_in_xml),
         cmocka_unit_test(texts_are_quoted),
         cmocka_unit_test(an_error_replaces_what_was_said),
+        cmocka_unit_test(an_empty_answer_has_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
