@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -100,30 +101,37 @@ static void mistakes_are_named(void **state)
     }
 }
 
-/* "{"groups":["g0","g1",...]}" */
-static const char *name_groups(int count)
+/* "{"groups":["0001","0002",...]}", with zeros before each to be so long. */
+static const char *name_groups(int count, int digits)
 {
-    static char body[16384];
+    static char body[65536];
     size_t len = (size_t)snprintf(body, sizeof body, "{\"groups\":[");
 
-    for (int i = 0; i < count; i++)
-        len += (size_t)snprintf(body + len, sizeof body - len, "%s\"g%d\"", i ? "," : "", i);
+    for (int i = 1; i <= count; i++)
+        len += (size_t)snprintf(body + len, sizeof body - len, "%s\"%0*d\"", i > 1 ? "," : "",
+                                digits, i);
     snprintf(body + len, sizeof body - len, "]}");
     return body;
 }
 
 static void groups_have_a_limit(void **state)
 {
+    const int max = WEIR__CATALOG_GROUPS_MAX;
     struct weir_error err;
     struct weir__order o;
 
     (void)state;
-    assert_int_equal(read(&o, name_groups(WEIR__CATALOG_GROUPS_MAX), WEIR__ORDER_HUB, &err), 0);
-    assert_int_equal(o.group_count, WEIR__CATALOG_GROUPS_MAX);
-    assert_string_equal(o.groups[WEIR__CATALOG_GROUPS_MAX - 1].name, "g999");
+    assert_int_equal(read(&o, name_groups(max, WEIR__GROUP_NAME_MAX), WEIR__ORDER_HUB, &err), 0);
+    assert_int_equal(o.group_count, max);
+    for (int i = 0; i < max; i++) {
+        assert_int_equal(strlen(o.groups[i].name), WEIR__GROUP_NAME_MAX);
+        assert_int_equal(strtol(o.groups[i].name, NULL, 10), i + 1);
+    }
     weir__order_fini(&o);
-    assert_int_equal(read(&o, name_groups(WEIR__CATALOG_GROUPS_MAX + 1), WEIR__ORDER_HUB, &err),
+    assert_int_equal(read(&o, name_groups(1, WEIR__GROUP_NAME_MAX + 1), WEIR__ORDER_HUB, &err),
                      WEIR_EINVAL);
+    weir__order_fini(&o);
+    assert_int_equal(read(&o, name_groups(max + 1, 4), WEIR__ORDER_HUB, &err), WEIR_EINVAL);
     assert_string_equal(err.text, "the body: groups: there are more than 1000");
     weir__order_fini(&o);
 }

@@ -261,6 +261,9 @@ static void what_is_not_there(void **state)
     assert_string_equal(s->refusal.why.text, "Unauthorized access. 'Manage,Send,Listen' claim(s) "
                                              "are required to perform this operation.");
     assert_null(s->refusal.condition);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh%31",
+                         "type", "com.microsoft:eventhub", END),
+                     WEIR_EDENIED); /* a name has no escapes */
     assert_int_equal(atomic_load(&s->server.logins_refused), 0);
     assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
                          "type", "com.microsoft:eventhub", "security_token", "nonsense", END),
