@@ -215,16 +215,41 @@ static void strangers_go_for_what_is_there(void **state)
     end(s);
 }
 
+/* A quarter, but not more than the usual. */
 static void a_small_budget_is_not_all_for_strangers(void **state)
 {
-    struct weir__budget b;
+    static const struct {
+        size_t bytes, stranger_bytes;
+    } rows[] = {{0, WEIR__BUDGET_STRANGER_BYTES},
+                {(size_t)32 << 20, (size_t)8 << 20},
+                {((size_t)128 << 20) - 4, WEIR__BUDGET_STRANGER_BYTES - 1},
+                {(size_t)128 << 20, WEIR__BUDGET_STRANGER_BYTES},
+                {((size_t)128 << 20) + 4, WEIR__BUDGET_STRANGER_BYTES}};
 
     (void)state;
-    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = (size_t)32 << 20});
-    assert_int_equal(b.limits.stranger_bytes, (size_t)8 << 20);
-    weir__budget_fini(&b);
-    weir__budget_init(&b, &(struct weir__budget_limits){0});
-    assert_int_equal(b.limits.stranger_bytes, WEIR__BUDGET_STRANGER_BYTES);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__budget b;
+        memset(&b, 'x', sizeof b);
+        weir__budget_init(&b, &(struct weir__budget_limits){.bytes = rows[i].bytes});
+        assert_int_equal(b.limits.stranger_bytes, rows[i].stranger_bytes);
+        assert_int_equal(b.limits.per_address, WEIR__BUDGET_PER_ADDRESS);
+        assert_int_equal(weir__budget_strangers(&b), 0);
+        weir__budget_fini(&b);
+    }
+}
+
+static void a_budget_is_tight_above_its_half(void **state)
+{
+    struct weir__budget b;
+    struct weir__account one = {.budget = &b};
+
+    (void)state;
+    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = 1000});
+    weir__account_set(&one, 500);
+    assert_false(weir__budget_is_tight(&b));
+    weir__account_set(&one, 501);
+    assert_true(weir__budget_is_tight(&b));
+    weir__account_set(&one, 0);
     weir__budget_fini(&b);
 }
 
@@ -358,6 +383,7 @@ int main(void)
         cmocka_unit_test(strangers_go_until_there_is_room),
         cmocka_unit_test(strangers_go_for_what_is_there),
         cmocka_unit_test(a_small_budget_is_not_all_for_strangers),
+        cmocka_unit_test(a_budget_is_tight_above_its_half),
         cmocka_unit_test(an_address_has_so_many_places),
         cmocka_unit_test(the_oldest_of_an_address_goes_first),
         cmocka_unit_test(networks_are_not_taken_for_one_another),
