@@ -118,6 +118,33 @@ static void batches_lie_side_by_side(void **state)
     assert_int_equal(weir__hub_partition_properties(hub, 8, &p, &w.err), WEIR_EINVAL);
 }
 
+/* -1 is before the first, and what is before that is nowhere. */
+static void positions_have_bounds(void **state)
+{
+    static const enum weir__position_kind kinds[] = {WEIR__FROM_OFFSET, WEIR__FROM_SEQUENCE};
+    struct weir__position from = {.kind = WEIR__FROM_EARLIEST};
+    uint64_t at;
+
+    (void)state;
+    assert_int_equal(weir__position_find(hub, 8, &from, &at, &w.err), WEIR_EINVAL);
+    assert_string_equal(w.err.text, NO_PARTITION);
+    for (int filled = 0; filled < 2; filled++) {
+        if (filled) assert_int_equal(world_publish(&w, hub, 3, "x", 10, NULL), 0);
+        for (int i = 0; i < 4; i++) {
+            from = (struct weir__position){kinds[i / 2], .inclusive = i % 2, .value = -1};
+            at = 99;
+            assert_int_equal(weir__position_find(hub, 3, &from, &at, &w.err), 0);
+            assert_int_equal(at, 0);
+            from.value = -2;
+            assert_int_equal(weir__position_find(hub, 3, &from, &at, &w.err), WEIR_EINVAL);
+            assert_non_null(strstr(w.err.text, "'-2' is invalid."));
+        }
+    }
+    from = (struct weir__position){WEIR__FROM_SEQUENCE, .inclusive = false, .value = 0};
+    assert_int_equal(weir__position_find(hub, 3, &from, &at, &w.err), 0);
+    assert_int_equal(at, 1);
+}
+
 struct seen {
     int fired, rc;
     struct weir__log_receipt receipt;
@@ -287,6 +314,7 @@ int main(void)
         TEST(properties_of_the_hub),
         TEST(routes),
         TEST(batches_lie_side_by_side),
+        TEST(positions_have_bounds),
         TEST(completions_fire_once_and_in_order),
         TEST(completions_fire_before_close_returns),
         TEST(refused_batches_are_counted),
