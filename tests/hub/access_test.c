@@ -122,6 +122,22 @@ static void wrong_key_and_unknown_rule_look_alike(void **state)
                      WEIR_EDENIED);
 }
 
+static void every_character_of_a_signature_counts(void **state)
+{
+    struct weir__access_grant grant;
+    char token[] = TOKEN_JS;
+
+    (void)state;
+    for (char *at = strstr(token, "sig=") + 4; *at != '&'; at++) {
+        char before = *at;
+        if (before == '%') continue;
+        *at = before == 'A' ? 'B' : 'A';
+        assert_int_equal(check(token, &root, "/eh1", NOW, &grant), WEIR_EDENIED);
+        *at = before;
+    }
+    assert_int_equal(check(token, &root, "/eh1", NOW, &grant), 0);
+}
+
 static void what_was_signed_cannot_be_changed(void **state)
 {
     static const char *const changed[] = {"localhost%2Feh1", "se=1700000000"};
@@ -236,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_grant_rests_on_its_rule_and_key),
         cmocka_unit_test(a_grant_ends),
         cmocka_unit_test(wrong_key_and_unknown_rule_look_alike),
+        cmocka_unit_test(every_character_of_a_signature_counts),
         cmocka_unit_test(what_was_signed_cannot_be_changed),
         cmocka_unit_test(expired),
         cmocka_unit_test(wrong_audience),

@@ -148,6 +148,8 @@ static void schemes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(weir__access_has_scheme(text(rows[i].text)), rows[i].scheme);
+    for (size_t len = 0; len < 7; len++) /* what follows is not a part of it */
+        assert_int_equal(weir__access_has_scheme(weir__bytes_of("amqp://", len)), false);
 }
 
 static void too_long_a_token(void **state)
