@@ -130,7 +130,8 @@ static void roles_are_rights(void **state)
 static void roles_of_ones_own(void **state)
 {
     static const struct weir__jwt_role own[] = {{"writers", WEIR__RIGHT_SEND},
-                                                {"ops", WEIR__RIGHT_MANAGE}};
+                                                {"ops", WEIR__RIGHT_MANAGE},
+                                                {"uncounted", WEIR__RIGHT_SEND}};
     struct weir__jwt_issuer azure = issuer;
 
     (void)state;
@@ -144,6 +145,7 @@ static void roles_of_ones_own(void **state)
     refused(with("{" ISS "," AUD "," EXP ",\"roles\":[\"ops\"]}"),
             "Unauthorized access. The token has no role, in its claim 'groups'");
     refused(with("{" ISS "," AUD "," EXP ",\"groups\":[\"" OWNER "\"]}"), "Unauthorized access.");
+    refused(with("{" ISS "," AUD "," EXP ",\"groups\":\"uncounted\"}"), "Unauthorized access.");
     issuer = azure;
 }
 
@@ -166,6 +168,8 @@ static void audiences(void **state)
     refused(with("{" ISS "," EXP "," ROLES ",\"aud\":[[\"https://eventhubs.azure.net\"]]}"),
             "InvalidAudience: ");
     refused(with("{" ISS "," EXP "," ROLES ",\"aud\":{}}"), "InvalidAudience: ");
+    refused(with("{" ISS "," EXP "," ROLES ",\"aud\":\"" WEIR__JWT_ROLE_CLAIM "\"}"),
+            "InvalidAudience: ");
     refused(with("{" ISS "," EXP "," ROLES "}"), "InvalidAudience: ");
     issuer.audience[0] = "api://weir";
     issuer.audience[1] = NULL;
