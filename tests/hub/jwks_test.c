@@ -1,4 +1,7 @@
 /* Key sets: which are taken, which keys in them are used, and what is said about the others. */
+#include <openssl/sha.h>
+#include <openssl/x509.h>
+
 #include "hub/issuer_world.h"
 #include "support/allocs.h"
 
@@ -89,6 +92,8 @@ static void without_a_kid_there_must_be_just_one(void **state)
 
 static void a_digest_is_of_the_key_alone(void **state)
 {
+    static const uint8_t none[WEIR__JWKS_DIGEST_BYTES];
+    uint8_t der[1024], *at = der, whole[SHA256_DIGEST_LENGTH];
     struct weir__jwks *before, *after;
     char renamed[4096];
 
@@ -98,8 +103,25 @@ static void a_digest_is_of_the_key_alone(void **state)
     assert_int_equal(weir__jwks_parse(&after, bytes_of(set_of(ec_jwk, renamed)), &err), 0);
     assert_true(weir__jwks_has(after, weir__jwks_find(before, WEIR__JWS_RS256, "r")->digest));
     assert_false(weir__jwks_has(before, weir__jwks_find(after, WEIR__JWS_ES256, "e")->digest));
+    assert_false(weir__jwks_has(before, none));
+    assert_true(i2d_PUBKEY(rsa, &at) > 0);
+    SHA256(der, (size_t)(at - der), whole);
+    assert_true(weir__jwks_has(before, whole));
     weir__jwks_release(before);
     weir__jwks_release(after);
+}
+
+static void the_last_release_frees(void **state)
+{
+    struct weir__jwks *keys;
+
+    (void)state;
+    assert_int_equal(weir__jwks_parse(&keys, bytes_of(set_of(rsa_jwk, ec_jwk)), &err), 0);
+    assert_ptr_equal(weir__jwks_retain(keys), keys);
+    weir__jwks_release(keys);
+    assert_int_equal(EVP_PKEY_eq(weir__jwks_find(keys, WEIR__JWS_RS256, "r")->public_key, rsa), 1);
+    weir__jwks_release(keys);
+    weir__jwks_release(NULL);
 }
 
 static void other_keys_are_passed_over(void **state)
@@ -232,6 +254,9 @@ static void lengths_of_numbers(void **state)
     if (weir__jwks_parse(&keys, bytes_of(set_of(jwk, "")), &err) != 0) fail_msg("%s", err.text);
     assert_int_equal(weir__jwks_count(keys), 1);
     weir__jwks_release(keys);
+    strcpy(at, "Aw\"}"); /* one: some old keys have three */
+    assert_int_equal(weir__jwks_parse(&keys, bytes_of(set_of(jwk, "")), &err), 0);
+    weir__jwks_release(keys);
 }
 
 /* Wherever the text ends, that is what is said. */
@@ -337,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_kid_selects_a_key),
         cmocka_unit_test(without_a_kid_there_must_be_just_one),
         cmocka_unit_test(a_digest_is_of_the_key_alone),
+        cmocka_unit_test(the_last_release_frees),
         cmocka_unit_test(other_keys_are_passed_over),
         cmocka_unit_test(what_else_stands_there),
         cmocka_unit_test(what_is_no_key_set),
