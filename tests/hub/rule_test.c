@@ -186,6 +186,52 @@ static void refusals_say_why(void **state)
                  "there is no access rule 'x'");
 }
 
+/* What is asked of a hub that is not there is not done to the namespace. */
+static void rules_of_no_hub_are_none(void **state)
+{
+    (void)state;
+    add(NULL, "app", WEIR__RIGHT_SEND);
+    assert_int_equal(weir__namespace_rule_rotate(w.ns, "none", "app", WEIR__KEY_PRIMARY, "k",
+                                                 &w.err),
+                     WEIR_ENOTFOUND);
+    assert_non_null(strstr(w.err.text, "none"));
+    assert_int_equal(weir__namespace_rule_remove(w.ns, "none", "app", &w.err), WEIR_ENOTFOUND);
+    assert_non_null(strstr(w.err.text, "none"));
+    assert_int_equal(worth("app", "key-one", false, "/"), WEIR__RIGHT_SEND);
+}
+
+/* Made by Microsoft's JavaScript client for sb://localhost/eh1, good until second 1700000000. */
+#define TOKEN                                                                                      \
+    "SharedAccessSignature sr=sb%3A%2F%2Flocalhost%2Feh1&"                                         \
+    "sig=bXwnzzxeV2PFlM%2BGaXaWproC2URqPYHFIhvxuIqXTAA%3D&se=1700000000&"                          \
+    "skn=RootManageSharedAccessKey"
+
+static int verify(const char *token, const char *resource)
+{
+    struct weir__access_grant grant;
+
+    return weir__namespace_verify(w.ns, weir__bytes_of(token, strlen(token)),
+                                  weir__bytes_of(resource, strlen(resource)), 1699999999, &grant,
+                                  &w.err);
+}
+
+/* A token is escaped, and what it is shown for is not. */
+static void a_token_is_for_its_resource(void **state)
+{
+    struct weir__rule root = {"RootManageSharedAccessKey", WEIR__RIGHTS_ALL, {"SAS_KEY_VALUE", ""}};
+    static char longest[WEIR__ACCESS_PATH_MAX + 2];
+
+    (void)state;
+    assert_int_equal(weir__namespace_rule_add(w.ns, "eh1", &root, &w.err), 0);
+    assert_int_equal(verify(TOKEN, "/eh1/Partitions/0"), 0);
+    assert_int_equal(verify(TOKEN, "/eh2"), WEIR_EDENIED);
+    assert_int_equal(verify(TOKEN, "/eh%31"), WEIR_EDENIED);
+    memset(longest, 'x', sizeof longest - 1);
+    assert_fails(verify(TOKEN, longest), WEIR_EINVAL, "the resource is too long or badly escaped");
+    assert_fails(verify("", "/eh1"), WEIR_EDENIED,
+                 "MalformedToken: The token does not begin with 'SharedAccessSignature '.");
+}
+
 /* As many as there is room for are given, and all are counted. */
 static void more_rules_than_room(void **state)
 {
@@ -211,8 +257,9 @@ static void more_rules_than_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(rights_are_those_of_now), TEST(whoever_watches_is_told_of_losses),
-        TEST(each_loss_is_seen),       TEST(refusals_say_why),
+        TEST(rights_are_those_of_now),  TEST(whoever_watches_is_told_of_losses),
+        TEST(each_loss_is_seen),        TEST(refusals_say_why),
+        TEST(rules_of_no_hub_are_none), TEST(a_token_is_for_its_resource),
         TEST(more_rules_than_room),
     };
 
