@@ -66,7 +66,7 @@ static bool is_sound(const uint8_t *p, size_t head, size_t len)
     size_t body = weir__load32(p + 12);
     uint32_t count = weir__load32(p + 16), skip = weir__load32(p + 20);
 
-    return body == len - head && count > 0 && count <= body / EVENT_BYTES_MIN && skip < count &&
+    return body == len - head && count <= body / EVENT_BYTES_MIN && skip < count &&
            weir__load64(p + 24) < WEIR__LOG_SEQUENCE_MAX && weir__load64(p + 32) <= INT64_MAX &&
            weir__load64(p + 40) <= INT64_MAX;
 }
