@@ -30,16 +30,22 @@ static void a_writer_knows_its_key(void **state)
 {
     static const char *const keys[] = {NULL, "", "a", "b", "ab", "abc"};
     struct weir__batch_writer w;
+    struct weir__batch b;
 
     (void)state;
     weir__batch_writer_init(&w, 0);
-    for (size_t i = 0; i < 6; i++) {
-        struct weir__bytes key = text(keys[i]);
+    for (size_t i = 0; i < 7; i++) { /* and none behind one */
+        struct weir__bytes key = text(keys[i % 6]);
         assert_int_equal(weir__batch_writer_start(&w, key, &err), 0);
         for (size_t k = 0; k < 6; k++) {
             struct weir__bytes other = text(keys[k]);
-            assert_int_equal(weir__batch_writer_has_key(&w, other), i == k);
+            assert_int_equal(weir__batch_writer_has_key(&w, other), i % 6 == k);
         }
+        assert_int_equal(weir__batch_writer_add_message(&w, weir__bytes_of(MESSAGE, 4), &err), 0);
+        assert_int_equal(weir__batch_writer_batch(&w, &b, &err), 0);
+        assert_int_equal(b.key.at != NULL, key.at != NULL);
+        assert_int_equal(b.key.len, key.len);
+        if (key.len) assert_memory_equal(b.key.at, key.at, key.len);
     }
     weir__batch_writer_fini(&w);
 }
@@ -95,6 +101,23 @@ static void far_too_long_is_said_at_once(void **state)
     assert_fails(weir__batch_writer_add_message(&w, weir__bytes_of(large, 32869), &err),
                  WEIR_ETOOBIG, "the message has 32869 bytes, at most 100 are allowed");
     assert_int_equal(w.body.cap, 0);
+    weir__batch_writer_fini(&w);
+    free(large);
+}
+
+/* Also behind a batch that is full, what is too long is too long, and not too much for the machine. */
+static void a_full_writer_says_so(void **state)
+{
+    uint8_t *large = calloc(1, 100000);
+    struct weir__batch_writer w;
+
+    (void)state;
+    weir__batch_writer_init(&w, 50000);
+    assert_int_equal(weir__batch_writer_start(&w, (struct weir__bytes){0}, &err), 0);
+    assert_int_equal(weir__batch_writer_add_message(&w, weir__bytes_of(large, 50000 - 8), &err), 0);
+    assert_fails(weir__batch_writer_add_message(&w, weir__bytes_of(large, 50000 + 32768), &err),
+                 WEIR_ETOOBIG, "the message has 132776 bytes, at most 50000 are allowed");
+    assert_int_equal(w.count, 1);
     weir__batch_writer_fini(&w);
     free(large);
 }
@@ -179,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_writer_knows_its_key),
         cmocka_unit_test(a_writer_takes_what_its_limit_says),
         cmocka_unit_test(far_too_long_is_said_at_once),
+        cmocka_unit_test(a_full_writer_says_so),
         cmocka_unit_test(keys_are_strings_of_512_bytes_at_most),
         cmocka_unit_test(stored_keys_are_bounded),
     };
