@@ -2,6 +2,8 @@
  * outcome. */
 #include "client/hasty.h"
 
+#include "base/thread.h"
+
 /* ---- links ---- */
 
 static const char *const *refusals; /* of links, one after the other, right behind their attach */
@@ -158,6 +160,7 @@ static void so_much_is_on_its_way(void **state)
 {
     struct weir_event e = {.body = weir_bytes(body, sizeof body - BATCH_OVERHEAD)};
     struct weir_producer *p;
+    int64_t since_ns;
 
     (void)state;
     open_silent();
@@ -167,7 +170,12 @@ static void so_much_is_on_its_way(void **state)
     e.body.len = 1;
     assert_int_equal(weir_producer_send_async(p, &e, 1, 0, told, NULL, &err), WEIR_EBUSY);
     assert_string_equal(err.text, "4194304 bytes are on their way already");
+    since_ns = weir__mono_ns();
+    assert_int_equal(weir_producer_send_async(p, &e, 1, 1, told, NULL, &err), WEIR_EBUSY);
+    assert_true(weir__mono_ns() - since_ns >= 1000000); /* room is waited for so long */
+    since_ns = weir__mono_ns();
     assert_int_equal(weir_producer_send(p, &e, 1, 10, NULL, &err), WEIR_EBUSY);
+    assert_true(weir__mono_ns() - since_ns >= 10000000);
     assert_string_equal(err.text, "4194304 bytes are on their way already");
     assert_int_equal(weir_producer_close(p, 0, &err), WEIR_EUNKNOWN);
     hasty_close();
