@@ -315,6 +315,7 @@ static void names_have_their_longest(void **state)
 static void a_string_for_one_hub_is_for_that_hub(void **state)
 {
     char text[SERVE_CONNECTION_BYTES + 32];
+    struct weir_partition_info partition;
     struct weir_hub_info info;
     struct weir *w;
 
@@ -322,6 +323,13 @@ static void a_string_for_one_hub_is_for_that_hub(void **state)
     snprintf(text, sizeof text, "%s;EntityPath=H", place_string(NULL));
     w = open_with(text, PATIENCE_MS);
     assert_ok(weir_hub_info(w, "h", &info, &err));
+    assert_ok(weir_partition_info(w, "h", 0, &partition, &err));
+    assert_int_equal(weir_hub_info(w, "other", &info, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "hub 'other': the connection string is for hub 'H' only, not"
+                                  " 'other'");
+    assert_int_equal(weir_partition_info(w, "other", 0, &partition, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "hub 'other', partition 0: the connection string is for hub 'H'"
+                                  " only, not 'other'");
     assert_refused(w, "other", WEIR_EINVAL, WEIR_CLASS_CALLER, "'H'");
     assert_ok(weir_close(w, &err));
 }
