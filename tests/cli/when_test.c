@@ -115,6 +115,9 @@ static void times_are_read_in_every_form(void **state)
 static void what_is_no_time_is_refused(void **state)
 {
     static const char *const bad[] = {
+        "2026-01-:30",
+        "2026-01-01+:30",
+        "2026-01-01T10:00-:30",
         "",
         "Z",
         "-1",
