@@ -96,6 +96,7 @@ static void bad_ones_say_what_is_wrong(void **state)
         {"Endpoint=sb://" LONG ";" RULE, endpoint},
         {"Endpoint=sb://hush-hush=;" RULE, endpoint},
         {"Endpoint=sb:/;" RULE, endpoint},
+        {"Endpoint=amqp1host;" RULE, endpoint}, /* a good host, had it its sb:// */
         {"Endpoint=sb://h//;" RULE, endpoint},
         {"Endpoint=sb://h:5a/;" RULE, endpoint},
         {"Endpoint=sb://h:005672;" RULE, endpoint},
