@@ -141,6 +141,56 @@ static void an_id_is_kept_or_not_given(void **state)
     }
 }
 
+static bool chance_is_out;
+
+static int scarce_chance(void *self, void *out, size_t len, struct weir_error *err)
+{
+    if (chance_is_out) return weir__fail(err, WEIR_EIO, "no chance");
+    return world_chance(self, out, len, err);
+}
+
+/* What could be guessed is not made. */
+static void without_chance_there_is_neither(void **state)
+{
+    char id[WEIR__NAMESPACE_ID_BYTES];
+    struct weir__rule owner;
+
+    (void)state;
+    w.options.rand.fill = scarce_chance;
+    reopen();
+    chance_is_out = true;
+    assert_int_equal(weir__namespace_id(w.ns, id, &w.err), WEIR_EIO);
+    assert_string_equal(w.err.text, "no chance");
+    assert_int_equal(weir__namespace_id(w.ns, id, NULL), WEIR_EIO);
+    assert_int_equal(weir__namespace_own(w.ns, &owner, &w.err), WEIR_EIO);
+    assert_string_equal(w.err.text, "making a key: no chance");
+    assert_int_equal(simfs_peek(w.disk, WORLD_DIR "/id", id, 1, 0), -1);
+    assert_int_equal(simfs_peek(w.disk, OWNER_FILE, id, 1, 0), -1);
+    assert_int_equal(w.warnings, 0);
+    chance_is_out = false;
+    assert_int_equal(weir__namespace_id(w.ns, id, &w.err), 0);
+    own();
+    assert_int_equal(w.warnings, 0);
+}
+
+/* One that cannot be read is not replaced, and what stands in for it is as good. */
+static void a_key_that_cannot_be_read_stays(void **state)
+{
+    struct weir__rule first = own(), other, again;
+
+    (void)state;
+    reopen();
+    simfs_fail(w.disk, &(struct simfs_fault){.kinds = SIMFS_READ, .at = 1, .rc = WEIR_EIO});
+    other = own();
+    assert_true(simfs_failed(w.disk));
+    simfs_fail(w.disk, NULL);
+    assert_same_key(&first, &other, false);
+    assert_int_equal(w.warnings, 1);
+    reopen();
+    again = own();
+    assert_same_key(&first, &again, true);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -151,6 +201,8 @@ int main(void)
         TEST(an_unfinished_key_is_replaced),
         TEST(a_key_that_cannot_be_kept_lasts_until_the_close),
         TEST(an_id_is_kept_or_not_given),
+        TEST(without_chance_there_is_neither),
+        TEST(a_key_that_cannot_be_read_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
