@@ -71,6 +71,24 @@ static void a_name_outside_the_file_system_is_told(void **state)
     close(fd);
 }
 
+static void who_does_not_listen_is_not_waited_for(void **state)
+{
+    struct weir_error err = {0};
+    char name[64];
+    int fd, rc;
+
+    (void)state;
+    snprintf(name, sizeof name, "@weir/deaf/%ld", (long)getpid());
+    fd = listen_at(name);
+    do {
+        rc = weir__notify_send(name, "WATCHDOG=1", &err);
+    } while (rc == 0);
+    assert_non_null(strstr(err.text, "notifying the service manager: sendto"));
+    expect_told(fd, "WATCHDOG=1");
+    assert_int_equal(weir__notify_send(name, "WATCHDOG=1", &err), 0);
+    close(fd);
+}
+
 static void nobody_to_tell_is_fine_and_nonsense_is_not(void **state)
 {
     struct sockaddr_un any;
@@ -98,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_is_told),
         cmocka_unit_test(a_name_outside_the_file_system_is_told),
+        cmocka_unit_test(who_does_not_listen_is_not_waited_for),
         cmocka_unit_test(nobody_to_tell_is_fine_and_nonsense_is_not),
     };
 

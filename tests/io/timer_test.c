@@ -80,11 +80,25 @@ static void gives_them_in_order_of_time(void **state)
     assert_int_equal(count, TIMERS);
 }
 
+static void one_is_due_at_its_very_moment(void **state)
+{
+    struct weir__timers all = {NULL};
+    struct weir__timer t;
+
+    (void)state;
+    weir__timer_init(&t, NULL, NULL);
+    weir__timers_start(&all, &t, 100);
+    assert_null(weir__timers_due(&all, 99));
+    assert_ptr_equal(weir__timers_due(&all, 100), &t);
+    assert_null(weir__timers_due(&all, 100));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_a_plain_list),
         cmocka_unit_test(gives_them_in_order_of_time),
+        cmocka_unit_test(one_is_due_at_its_very_moment),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
