@@ -120,6 +120,42 @@ static void a_reading_is_used_for_a_millisecond(void **state)
     assert_int_equal(l->worked_ns, first_ns + 500);
 }
 
+static struct weir__loop loops[2];
+
+unsigned __wrap_weir__loops_count(const struct weir__loops *all);
+struct weir__loop *__wrap_weir__loops_at(struct weir__loops *all, unsigned index);
+
+unsigned __wrap_weir__loops_count(const struct weir__loops *all)
+{
+    (void)all;
+    return 2;
+}
+
+struct weir__loop *__wrap_weir__loops_at(struct weir__loops *all, unsigned index)
+{
+    (void)all;
+    return &loops[index];
+}
+
+static void turns_of_all_loops_are_summed(void **state)
+{
+    const int64_t long_ns = 2000000 * US; /* longer than any bound */
+    struct weir__loop_turns sum = {.ns = 0};
+
+    (void)state;
+    turn(&loops[0], 1, 0);
+    turn(&loops[0], long_ns, long_ns);
+    turn(&loops[1], 2, 0);
+    turn(&loops[1], long_ns, long_ns);
+    turn(&loops[1], long_ns, 0);
+    weir__loops_turns(NULL, &sum);
+    assert_int_equal(sum.buckets[0], 2);
+    for (unsigned b = 1; b < WEIR__LOOP_TURN_BUCKETS - 1; b++) assert_int_equal(sum.buckets[b], 0);
+    assert_int_equal(sum.buckets[WEIR__LOOP_TURN_BUCKETS - 1], 3);
+    assert_int_equal(sum.ns, 3 * long_ns + 3);
+    assert_int_equal(sum.worked_long, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +163,7 @@ int main(void)
         cmocka_unit_test_setup(a_turn_begins_with_the_first_that_happens, begin),
         cmocka_unit_test_setup(a_long_turn_is_one_of_work, begin),
         cmocka_unit_test_setup(a_reading_is_used_for_a_millisecond, begin),
+        cmocka_unit_test_setup(turns_of_all_loops_are_summed, begin),
     };
 
     return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
