@@ -6,9 +6,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -246,6 +248,29 @@ static void what_is_read_is_a_small_file(void **state)
                    "large", " has 16384 bytes or more, too many for a key");
 }
 
+/* As on a disk that is full: what was there before stays, and nothing of the new beside it. */
+static void what_cannot_be_written_whole_is_not_there(void **state)
+{
+    struct fixture *f = *state;
+    struct rlimit usual, small;
+    int rc;
+
+    assert_int_equal(weir__vault_make(&f->v, f->dir, 0, &f->err), 0);
+    assert_int_equal(put(f, "key", true, "old"), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &usual), 0);
+    small = usual;
+    small.rlim_cur = 10;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    rc = put(f, "key", true, "new and longer");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_not_equal(rc, 0);
+    assert_non_null(strstr(f->err.text, "key.new: write"));
+    assert_int_not_equal(access(path_of(f, "key.new"), F_OK), 0);
+    expect_file(f, "key", "old");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -254,7 +279,7 @@ int main(void)
         TEST(a_folder_is_made_with_those_above_it), TEST(a_folder_is_nobody_elses),
         TEST(a_lock_is_waited_for_and_no_link),     TEST(files_are_written_whole),
         TEST(a_failure_to_write_is_told),           TEST(a_secret_is_read_by_nobody_else),
-        TEST(what_is_read_is_a_small_file),
+        TEST(what_is_read_is_a_small_file),         TEST(what_cannot_be_written_whole_is_not_there),
     };
 
     return cmocka_run_group_tests_name("vault", tests, NULL, NULL);
