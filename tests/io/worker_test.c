@@ -1,5 +1,6 @@
 #include "io/worker.h"
 
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -42,6 +43,30 @@ static void runs_all_in_order_before_it_stops(void **state)
     weir__worker_free(diary.worker);
 }
 
+static void say_done(void *done)
+{
+    sem_post(done);
+}
+
+/* Mostly it sleeps when the next one comes, and when it is freed. */
+static void each_post_wakes_it(void **state)
+{
+    struct weir__worker *worker;
+    struct weir__post post;
+    sem_t done;
+
+    (void)state;
+    assert_int_equal(sem_init(&done, 0, 0), 0);
+    weir__post_init(&post, say_done, &done);
+    assert_int_equal(weir__worker_start(&worker, "test", NULL), 0);
+    for (int i = 0; i < POSTS; i++) {
+        assert_int_equal(weir__worker_post(worker, &post), 0);
+        while (sem_wait(&done) != 0) continue;
+    }
+    weir__worker_free(worker);
+    sem_destroy(&done);
+}
+
 static void nothing_is_stopped_too(void **state)
 {
     (void)state;
@@ -53,6 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_all_in_order_before_it_stops),
+        cmocka_unit_test(each_post_wakes_it),
         cmocka_unit_test(nothing_is_stopped_too),
     };
 
