@@ -60,6 +60,28 @@ static void no_name_twice(void **state)
     assert_string_equal(err.text, "line 1, column 8: a name is there twice");
 }
 
+/* What is left of one object says nothing about the next. */
+static void another_object_may_have_the_same_name(void **state)
+{
+    static const char text[] = "[{\"a\":1},{\"a\":2}]";
+    struct weir__json_members members;
+    enum weir__json_token value;
+    struct weir__json json;
+
+    (void)state;
+    weir__json_init(&json, weir__bytes_of(text, sizeof text - 1));
+    assert_int_equal(weir__json_next(&json, &value, &err), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir__json_next(&json, &value, &err), 0);
+        assert_int_equal(value, WEIR__JSON_OBJECT);
+        weir__json_members_init(&members, &json);
+        assert_int_equal(weir__json_members_next(&members, &value, &err), 0);
+        assert_string_equal(members.name, "a");
+        assert_int_equal(weir__json_members_next(&members, &value, &err), 0);
+        assert_int_equal(value, WEIR__JSON_OBJECT_END);
+    }
+}
+
 static void limits(void **state)
 {
     static char text[WEIR__JSON_MEMBERS_MAX * 16];
@@ -96,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_after_the_other),
         cmocka_unit_test(no_name_twice),
+        cmocka_unit_test(another_object_may_have_the_same_name),
         cmocka_unit_test(limits),
         cmocka_unit_test(what_is_no_json),
     };

@@ -47,6 +47,7 @@ static void every_kind_of_token(void **state)
     expect_tokens("\xef\xbb\xbfnull", "n$");
     expect_tokens("{\"a\":1,\"b\":[false,null,{}],\"\":\"\"}", "{:a #1 :b [fn{}]: \" }$");
     expect_tokens("[\n[\t[\r\n]\r],0]", "[[[]]#0 ]$");
+    expect_tokens("[\"longer\",7]", "[\"longer #7 ]$");
     expect_tokens("[0,-0,10,1.50,-2e7,3E+08,4.0e-1]", "[#0 #-0 #10 #1.50 #-2e7 #3E+08 #4.0e-1 ]$");
 }
 
@@ -66,6 +67,7 @@ static void expect_failure(const char *text, size_t len, const char *why)
     struct weir_error err = {0};
     char told[65536];
 
+    memset(&j, '#', sizeof j);
     weir__json_init(&j, weir__bytes_of(text, len));
     if (tell(&j, told, sizeof told, &err) != WEIR_EINVAL) fail_msg("taken: %s", text);
     if (!strstr(err.text, why)) fail_msg("%s: '%s' without '%s'", text, err.text, why);
@@ -83,6 +85,7 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
         {"[,1]", "line 1, column 2"},
         {"[1 2]", "line 1, column 4: ',' or ']' should be here"},
         {"{\"a\":1,}", "line 1, column 8: a name in quotes"},
+        {"{\"\\x\":1}", "line 1, column 4: an unknown escape"},
         {"{\"a\" 1}", "line 1, column 6: ':' should be here"},
         {"{\"a\":1]", "line 1, column 7: ',' or '}'"},
         {"{1:2}", "line 1, column 2"},
@@ -98,6 +101,7 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
         {"[+1]", "line 1, column 2"},
         {"[NaN]", "line 1, column 2"},
         {"\"ab", "line 1, column 4: a string ends with"},
+        {"\"\xc3\xa9", "line 1, column 3: a string ends with"},
         {"\"a\nb\"", "line 1, column 3: a string ends with"},
         {"\"\\x\"", "line 1, column 3: an unknown escape"},
         {"\"\\u12g4\"", "line 1, column 6: \\u needs four"},
@@ -116,6 +120,9 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         expect_failure(bad[i].text, strlen(bad[i].text), bad[i].why);
     expect_failure("\"a\0b\"", 5, "line 1, column 3");
+    expect_failure("\"\\\0\"", 4, "line 1, column 3: an unknown escape");
+    expect_failure("\"\\u000\0\"", 8, "line 1, column 7: \\u needs four");
+    expect_failure("[true]", 4, "line 1, column 2: a value should be here");
 }
 
 static void limits_are_kept(void **state)
