@@ -1,15 +1,33 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #define SECOND_NS INT64_C(1000000000)
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+static void the_clock_is_the_monotonic_one(void **state)
+{
+    int64_t before = monotonic_ns(), ours = weir__mono_ns(), after = monotonic_ns();
+
+    (void)state;
+    assert_true(before <= ours && ours <= after);
+}
 
 static void deadlines_are_of_the_monotonic_clock(void **state)
 {
@@ -104,6 +122,24 @@ static void a_thread_has_a_name_and_no_signals(void **state)
     weir__mutex_fini(&t.lock);
 }
 
+static void *finish_late(void *arg)
+{
+    for (int i = 0; i < 1000; i++) sched_yield();
+    *(bool *)arg = true;
+    return NULL;
+}
+
+static void joining_waits_for_the_end(void **state)
+{
+    static bool finished;
+    struct weir__thread thread = {0};
+
+    (void)state;
+    assert_int_equal(weir__thread_start(&thread, "late", finish_late, &finished, NULL), 0);
+    weir__thread_join(&thread);
+    assert_true(finished);
+}
+
 static void *raise_flag(void *arg)
 {
     struct talk *t = arg;
@@ -136,9 +172,11 @@ static void a_detached_thread_runs_and_is_not_joined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_clock_is_the_monotonic_one),
         cmocka_unit_test(deadlines_are_of_the_monotonic_clock),
         cmocka_unit_test(a_wait_ends_at_its_deadline),
         cmocka_unit_test(a_thread_has_a_name_and_no_signals),
+        cmocka_unit_test(joining_waits_for_the_end),
         cmocka_unit_test(a_detached_thread_runs_and_is_not_joined),
     };
 
