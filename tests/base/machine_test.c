@@ -41,6 +41,44 @@ static void clocks_go_on(void **state)
     assert_int_equal(next_free(), next);
 }
 
+static int64_t wall_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Three times, because the machine may set its clock between two looks. */
+static void the_wall_clock_has_milliseconds(void **state)
+{
+    struct weir__clock c = weir__clock_system();
+    bool between = false;
+
+    (void)state;
+    for (int i = 0; i < 3 && !between; i++) {
+        int64_t before = wall_ms(), ours = c.wall_ms(c.self);
+        between = before <= ours && ours <= wall_ms();
+    }
+    assert_true(between);
+}
+
+/* Stored by one run of a server and compared by the next: FNV-1a of all of its bytes. */
+static void a_run_of_the_machine_has_its_number(void **state)
+{
+    struct weir__clock c = weir__clock_system();
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
+    unsigned char id[36];
+
+    (void)state;
+    if (fd < 0) skip();
+    assert_int_equal(read(fd, id, sizeof id), sizeof id);
+    close(fd);
+    for (size_t i = 0; i < sizeof id; i++) hash = (hash ^ id[i]) * UINT64_C(0x100000001b3);
+    assert_int_equal(c.boot(c.self), hash);
+}
+
 static void chance_fills_everything(void **state)
 {
     struct weir__rand r = weir__rand_system();
@@ -125,6 +163,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_go_on),
+        cmocka_unit_test(the_wall_clock_has_milliseconds),
+        cmocka_unit_test(a_run_of_the_machine_has_its_number),
         cmocka_unit_test(chance_fills_everything),
         cmocka_unit_test(standard_numbers_are_left_alone),
     };
