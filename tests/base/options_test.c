@@ -27,7 +27,7 @@ struct later {
 static void structs_of_every_age(void **state)
 {
     struct first old = {.size = sizeof old, .a = 7};
-    struct ours same = {.size = sizeof same, .a = 7, .b = 8}, got, zero = {0};
+    struct ours same = {.size = sizeof same, .a = 7, .b = UINT64_MAX}, got, zero = {0};
     struct later young = {.size = sizeof young, .a = 9, .b = 10};
 
     (void)state;

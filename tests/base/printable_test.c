@@ -53,6 +53,7 @@ static void what_is_no_utf8_is_spelled_out(void **state)
     expect_text("\xe2\x82x", "\\xe2\\x82x");
     expect_text("\xf0\x9f\x8c", "\\xf0\\x9f\\x8c");
     assert_int_equal(weir__printable((char[8]){0}, 8, weir__bytes_of("a\0b", 3)), 6);
+    assert_int_equal(weir__printable((char[8]){0}, 8, weir__bytes_of("\xc3\xa9", 1)), 4);
 }
 
 /* A character or an escape is there as a whole or not at all, and so is the NUL. */
