@@ -142,6 +142,7 @@ static void check_end(struct peer *p, const struct mistake *m)
     if (m->level <= ENDS)
         assert_string_equal(expect(s, WEIR__AMQP_EVENT_END)->condition, m->condition);
     assert_string_equal(s->told[s->taken - 1].text, m->text);
+    assert_true(s->told[s->taken - 1].local);
     if (m->level == CLOSES) assert_true(expect(s, WEIR__AMQP_EVENT_CLOSE)->local);
 }
 
