@@ -106,13 +106,13 @@ static int copy_certificate(const char *from, const char *to, struct weir_error 
     char bytes[CERTIFICATE_BYTES_MAX];
     FILE *in = fopen(from, "re"), *out = in ? fopen(to, "we") : NULL;
     size_t len = in ? fread(bytes, 1, sizeof bytes, in) : 0;
-    bool good = out && len > 0 && len < sizeof bytes && fwrite(bytes, 1, len, out) == len;
+    bool good = out && len > 0 && len < sizeof bytes && fwrite(bytes, 1, len, out) == len &&
+                fchmod(fileno(out), 0644) == 0 && fflush(out) == 0;
     int why = errno;
 
     if (in) fclose(in);
-    if (out && fclose(out) != 0) good = false;
-    if (good && chmod(to, 0644) == 0) return 0;
-    return weir__fail(err, WEIR_EIO, "writing %s: %s", to, strerror(why));
+    if (out) fclose(out);
+    return good ? 0 : weir__fail(err, WEIR_EIO, "writing %s: %s", to, strerror(why));
 }
 
 /* Its report goes where ours goes. fresh: what is gone is looked for, too. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # weir trust: what it makes and prints, and what it says to whoever is not root. The system's store
-# is tried out in tests/show/47-trust-system.sh.
+# is tried out in trust-system.sh.
 . "$(dirname "$0")/serving.bash"
 ca=$XDG_DATA_HOME/weir/authority/ca.pem
 unset SUDO_USER WEIR_AUTHORITY
