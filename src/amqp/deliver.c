@@ -59,19 +59,14 @@ static inline __attribute__((always_inline)) void put_head(const struct weir__am
     to[AT_MORE] = (uint8_t)(CODE_FALSE - more);
 }
 
-static inline size_t frame_max(const struct weir__amqp_link *l)
-{
-    return l->large_frames ? l->s->e->peer_large_frame : l->s->e->peer_frame;
-}
-
 static inline size_t frame_payload(const struct weir__amqp_link *l)
 {
-    return frame_max(l) - HEAD;
+    return *l->frame_max - HEAD;
 }
 
 void weir__amqp_large_frames(struct weir__amqp_link *l)
 {
-    l->large_frames = true;
+    l->frame_max = &l->s->e->peer_large_frame;
 }
 
 static inline size_t frames_for(size_t bytes, size_t each)
@@ -191,8 +186,9 @@ static void keep_rest(struct weir__amqp_link *l, const uint8_t *at, size_t bytes
     e->partial_bytes += l->buf.cap;
 }
 
-static __attribute__((noinline)) void send_many(struct weir__amqp_link *l, size_t bytes,
-                                                const struct outgoing *o)
+/* Returns its delivery-id. */
+static __attribute__((noinline)) uint32_t send_many(struct weir__amqp_link *l, size_t bytes,
+                                                    struct outgoing o)
 {
     uint8_t *base = l->s->e->out.at + l->s->e->delivering;
     struct weir__amqp_session *s = l->s;
@@ -200,12 +196,13 @@ static __attribute__((noinline)) void send_many(struct weir__amqp_link *l, size_
 
     if (now > s->remote_window) {
         now = s->remote_window;
-        keep_rest(l, base + HEAD + now * each, bytes - now * each, o);
-        if (s->e->fallen) return;
+        keep_rest(l, base + HEAD + now * each, bytes - now * each, &o);
+        if (s->e->fallen) return o.id;
     }
-    move_apart(l, base, bytes, now, o, now < frames);
+    move_apart(l, base, bytes, now, &o, now < frames);
     s->remote_window -= (uint32_t)now;
     s->next_outgoing_id += (uint32_t)now;
+    return o.id;
 }
 
 uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t format,
@@ -222,15 +219,13 @@ uint32_t weir__amqp_delivered(struct weir__amqp_link *l, size_t bytes, uint32_t 
     l->credit--;
     l->delivery_count++;
     l->carried += bytes;
-    if (__builtin_expect(size > frame_max(l), 0)) {
-        send_many(l, bytes, &(struct outgoing){o.id, format, settled});
-        return o.id;
-    }
+    if (__builtin_expect(size > *l->frame_max, 0))
+        return send_many(l, bytes, (struct outgoing){o.id, format, settled});
     put_head(l, to, bytes, &o, false);
-    weir__amqp_trace(e, true, to, size);
     e->out.len += size;
     s->remote_window--;
     s->next_outgoing_id++;
+    weir__amqp_trace(e, true, to, size);
     return o.id;
 }
 

@@ -82,6 +82,7 @@ static struct weir__amqp_link *make_link(struct weir__amqp_session *s, uint32_t 
     l->handle = handle;
     l->role = role;
     l->limit = UINT64_MAX;
+    l->frame_max = &s->e->peer_frame;
     l->name_len = name.len;
     if (name.len) memcpy(l->name, name.at, name.len);
     weir__buf_init(&l->buf, s->e->limits.partial_bytes);

@@ -72,13 +72,14 @@ struct weir__amqp_link {
     uint32_t handle, remote_handle;
     bool role; /* ours */
     bool sent_attach, got_attach, sent_detach, got_detach, told;
-    bool drain, no_outcomes, large_frames;
+    bool drain, no_outcomes;
     uint8_t snd_mode, rcv_mode;
     uint32_t credit, delivery_count;
-    uint32_t keep_credit; /* topped up to this many; 0: by the owner */
-    uint64_t max_message; /* UINT64_MAX: any */
-    uint64_t limit;       /* bytes of payload that the receiver lets come; UINT64_MAX: any */
-    uint64_t carried;     /* sender: bytes of payload so far */
+    uint32_t keep_credit;      /* topped up to this many; 0: by the owner */
+    uint64_t max_message;      /* UINT64_MAX: any */
+    uint64_t limit;            /* bytes of payload that the receiver lets come; UINT64_MAX: any */
+    uint64_t carried;          /* sender: bytes of payload so far */
+    const uint32_t *frame_max; /* sender: one of the peer's limits, e->peer_... */
 
     /* Receiver: the message of which some frames came. Sender: of which some frames went. */
     bool partial, partial_settled, partial_too_large;
@@ -109,7 +110,7 @@ struct weir__amqp {
     bool early_done;
     size_t delivering; /* where in out the room of weir__amqp_deliver begins */
 
-    uint32_t peer_frame, peer_large_frame; /* the largest for it; of links with large_frames */
+    uint32_t peer_frame, peer_large_frame; /* the largest for it; see weir__amqp_large_frames */
     uint32_t peer_channel_max, peer_idle_ms;
     struct weir__amqp_slots ours, theirs; /* sessions by channel */
     uint8_t *ended; /* the peer's channels whose session it has ended; see session.c */
