@@ -292,7 +292,6 @@ static int save_hubs(struct run *r, struct weir_error *err)
 {
     int rc = 0;
 
-    r->result->segments_reused = r->result->bytes_reused = 0;
     r->next.hubs = calloc(r->moment_count + 1, sizeof *r->next.hubs);
     if (!r->next.hubs) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = begin_hub(r, i, err);
@@ -311,6 +310,13 @@ static int save_catalog(struct run *r, struct weir_error *err)
     return rc;
 }
 
+/* Of an attempt before; what it copied stays copied. */
+static void forget_counts(struct weir__backup_result *result)
+{
+    result->segments_reused = result->bytes_reused = 0;
+    result->damaged = result->left_out = 0;
+}
+
 static int attempt(struct run *r, struct weir_error *err)
 {
     int rc;
@@ -320,9 +326,9 @@ static int attempt(struct run *r, struct weir_error *err)
     weir__manifest_init(&r->next);
     r->next.generation = r->to.manifest.generation + 1;
     r->next.began_ms = now_ms(r);
+    forget_counts(r->result);
     rc = look(r, err);
     if (rc == 0) rc = check_source(r, err);
-    if (rc == 0) r->result->damaged = r->result->left_out = 0;
     if (rc == 0) rc = check_orphans(r, err);
     if (rc == 0) rc = save_hubs(r, err);
     if (rc == 0) rc = save_catalog(r, err);
