@@ -124,7 +124,7 @@ static int finish(struct weir__feeder *f, int signal)
 {
     int status = 0;
 
-    if (f->in >= 0) close(f->in);
+    close(f->in); /* which -1 does not mind: it was closed before */
     close(f->out);
     if (signal) kill(-f->pid, signal);
     while (waitpid(f->pid, &status, 0) < 0 && errno == EINTR) continue;

@@ -250,11 +250,13 @@ static int take_member(struct reading *r, struct weir_bytes name)
 
 static bool make_room(struct weir__parsed_event *p, size_t bytes)
 {
-    char *text = bytes > p->text_max ? realloc(p->text, bytes) : p->text;
+    char *text;
 
+    if (bytes <= p->text_max) return true;
+    text = realloc(p->text, bytes);
     if (!text) return false;
     p->text = text;
-    if (bytes > p->text_max) p->text_max = bytes;
+    p->text_max = bytes;
     return true;
 }
 
