@@ -2,6 +2,7 @@
 #include "cli/demo.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <regex.h>
 #include <sys/stat.h>
 
@@ -101,6 +102,127 @@ static void it_tells_what_it_did(void **state)
     assert_string_equal(said_err,
                         "weir: demo: creating hub 'homes': hub 'homes' exists already; choose "
                         "another name or delete it first\n");
+}
+
+/* ---- while it runs ---- */
+
+int __wrap_isatty(int fd);
+bool __real_weir__cond_wait(struct weir__cond *, struct weir__mutex *, int64_t deadline_ns);
+bool __wrap_weir__cond_wait(struct weir__cond *, struct weir__mutex *, int64_t deadline_ns);
+
+static bool live;     /* on a terminal */
+static bool watching; /* it waits next for its first line */
+static pthread_t watcher;
+static int64_t step_ns; /* from its beginning to its first line */
+
+/* What is said to have been: so many batches took so long. */
+static struct {
+    uint32_t bucket[2];
+    uint64_t batches[2];
+} times;
+
+/* It asks this when it begins to watch. */
+int __wrap_isatty(int fd)
+{
+    (void)fd;
+    watching = true;
+    watcher = pthread_self();
+    return live;
+}
+
+/* Two seconds of publishing 500 MB. */
+static void pretend(struct weir__demo *d, int64_t start_ns)
+{
+    atomic_store(&d->published_ns, start_ns + INT64_C(2000000000));
+    atomic_store(&d->bytes, 500000000);
+    memset(d->latency, 0, sizeof d->latency);
+    for (int i = 0; i < 2; i++) d->latency[times.bucket[i]] += times.batches[i];
+    d->batches = times.batches[0] + times.batches[1];
+}
+
+/* The time for the first line comes when everything has been read. */
+bool __wrap_weir__cond_wait(struct weir__cond *cond, struct weir__mutex *lock, int64_t deadline_ns)
+{
+    struct weir__demo *d = (void *)((char *)cond - offsetof(struct weir__demo, changed));
+
+    if (!watching || !pthread_equal(watcher, pthread_self()))
+        return __real_weir__cond_wait(cond, lock, deadline_ns);
+    watching = false;
+    while (!atomic_load(&d->stop) && (atomic_load(&d->read) < (uint64_t)d->homes * d->minutes ||
+                                      atomic_load(&d->published) < (uint64_t)d->homes * d->minutes))
+        __real_weir__cond_wait(cond, lock, weir__deadline_ns(10));
+    if (times.batches[0] > 0) pretend(d, deadline_ns - step_ns);
+    return false;
+}
+
+/* "    0.1 s  [########################] 100 %   in      45,678/s   out      45,678/s" */
+static void expect_pace(const char *line, const char *end)
+{
+    char in[32], out[32];
+    double s;
+    int len = 0;
+
+    assert_int_equal(sscanf(line,
+                            "%lf s  [########################] 100 %%   in %31[0-9,]/s   out "
+                            "%31[0-9,]/s%n",
+                            &s, in, out, &len),
+                     3);
+    assert_int_equal(len, 82);
+    assert_memory_equal(line + len, end, strlen(end));
+    assert_string_equal(in, out);
+    assert_true(HOMES * MINUTES / ((double)plain(in) + 1) <= s + 0.06);
+    assert_true(HOMES * MINUTES / (double)plain(in) >= s - 0.06);
+}
+
+static void it_tells_how_it_gets_on(void **state)
+{
+    const char *heading = "for 3 minutes\n";
+
+    (void)state;
+    step_ns = INT64_C(1000000000);
+    assert_int_equal(run(&weir__command_demo, "--homes 1000 --minutes 3"), 0);
+    expect_pace(behind(heading), "\n");
+    assert_null(strchr(said_out, '\r'));
+    assert_int_equal(run(&weir__command_hub_delete, "homes"), 0);
+    live = true;
+    assert_int_equal(run(&weir__command_demo, "--homes 1000 --minutes 3"), 0);
+    live = false;
+    assert_int_equal(*behind(heading), '\r');
+    expect_pace(behind(heading) + 1, "  ");
+    behind("\r\033[K  published     ");
+}
+
+/* The upper end of an eighth of a power of two, in microseconds, of the batch in the middle and of the
+ * one behind 99 of 100. */
+static void the_times_of_batches_are_told(void **state)
+{
+    static const struct {
+        uint32_t bucket[2];
+        uint64_t batches[2];
+        const char *said;
+    } rows[] = {
+        {{64, 100}, {99, 1}, "p50 1.2 ms, p99 26.6 ms"}, /* 1152 and 26624 */
+        {{64, 100}, {100, 1}, "p50 1.2 ms, p99 1.2 ms"},
+        {{64, 100}, {101, 0}, "p50 1.2 ms, p99 1.2 ms"},
+        {{63, 100}, {50, 50}, "p50 26.6 ms, p99 26.6 ms"}, /* 50 of 100 are not the half */
+        {{63, 100}, {51, 49}, "p50 1.0 ms, p99 26.6 ms"},  /* 1024 */
+        {{0, 7}, {1, 0}, "p50 0.0 ms, p99 0.0 ms"},
+        {{8, 255}, {1, 1}, "p50 17179869.2 ms, p99 17179869.2 ms"},
+    };
+
+    (void)state;
+    step_ns = INT64_C(1000000000);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        memcpy(times.bucket, rows[i].bucket, sizeof times.bucket);
+        memcpy(times.batches, rows[i].batches, sizeof times.batches);
+        assert_int_equal(run(&weir__command_demo, "--homes 1000 --minutes 3"), 0);
+        times.batches[0] = 0;
+        behind("\n  published     3,000 events in 2.0 s, 1,500 events/s, 250 MB/s of bodies\n");
+        if (strncmp(behind("\n  acknowledged  "), rows[i].said, strlen(rows[i].said)) != 0)
+            fail_msg("%zu: %s", i, said_out);
+        behind(" ms after sending, in batches of up to 250\n");
+        assert_int_equal(run(&weir__command_hub_delete, "homes"), 0);
+    }
 }
 
 /* ---- what homes say ---- */
@@ -309,8 +431,13 @@ static void readers_believe_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(it_tells_what_it_did),       CASE(homes_have_three_sensors), CASE(it_has_limits),
-        CASE(it_cleans_up_behind_itself), CASE(readers_believe_nothing),
+        CASE(it_tells_what_it_did),
+        CASE(it_tells_how_it_gets_on),
+        CASE(the_times_of_batches_are_told),
+        CASE(homes_have_three_sensors),
+        CASE(it_has_limits),
+        CASE(it_cleans_up_behind_itself),
+        CASE(readers_believe_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
