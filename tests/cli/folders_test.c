@@ -210,6 +210,21 @@ static void a_new_hub_has_64_groups_at_most(void **state)
            "weir: hub create: --groups must be up to 64 names; try 'weir hub create --help'\n");
 }
 
+/* Commas beside each other are one. */
+static void the_groups_of_a_new_hub_are_a_text(void **state)
+{
+    char line[8192] = "a --groups g";
+    size_t len = strlen(line);
+
+    (void)state;
+    memset(line + len, ',', 4094);
+    expect(&weir__command_hub_create, line, 0, "created hub a with 4 partitions\n", "");
+    line[0] = 'b';
+    line[len + 4094] = ',';
+    expect(&weir__command_hub_create, line, 2, "",
+           "weir: hub create: --groups must be up to 64 names; try 'weir hub create --help'\n");
+}
+
 /* ---- the local authority's folder ---- */
 
 static void expect_authority(const char *given, const char *data, const char *home, int rc,
@@ -298,9 +313,13 @@ static void an_authority_is_told_to_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_good_folder_is_inspected),      CASE(a_folder_without_a_catalogue_has_lost_it),
-        CASE(there_is_nothing_to_upgrade),     CASE(a_hub_of_a_lost_catalogue_is_adopted),
-        CASE(a_new_hub_has_64_groups_at_most), CASE(an_authority_lives_where_programs_keep_data),
+        CASE(a_good_folder_is_inspected),
+        CASE(a_folder_without_a_catalogue_has_lost_it),
+        CASE(there_is_nothing_to_upgrade),
+        CASE(a_hub_of_a_lost_catalogue_is_adopted),
+        CASE(a_new_hub_has_64_groups_at_most),
+        CASE(the_groups_of_a_new_hub_are_a_text),
+        CASE(an_authority_lives_where_programs_keep_data),
         CASE(an_authority_is_told_to_all),
     };
 

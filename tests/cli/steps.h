@@ -71,7 +71,7 @@ static void mask(char *text)
 
 static int run(const struct weir__command *command, const char *line)
 {
-    char copy[4096], *argv[64] = {(char[]){"--data"}, dir}, *rest = NULL;
+    char copy[8192], *argv[64] = {(char[]){"--data"}, dir}, *rest = NULL;
     int argc = 2, code;
 
     snprintf(copy, sizeof copy, "%s", line);
