@@ -177,7 +177,7 @@ static int run(const struct weir__command *self, int argc, char **argv)
     if (!weir__args_parse(self, argc, argv, &o.common, &code)) return code;
     if (self == &weir__command_checkpoint_set) {
         act = set;
-        if (!o.partition.given || !o.sequence.given || o.sequence.value > INT64_MAX)
+        if (!o.partition.given || !o.sequence.given)
             return weir__exit_usage(self->name, "--partition and --sequence are needed");
     }
     if (self == &weir__command_checkpoint_delete) {
