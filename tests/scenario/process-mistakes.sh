@@ -49,6 +49,8 @@ seq 1 5 | "$WEIR" send short --data d >out
 first=$("$WEIR" hub show short --data d | awk '$1 == "0" { print $3 }')
 last=$(($("$WEIR" hub show short --data d | awk '$1 == "0" { print $4 }') - 1))
 [ "$first" -gt 3 ] || fail "nothing was dropped"
+"$WEIR" hub show short --data d | awk '$1 == "0" { n = $4 - $3 - $2 } END { exit n != 0 }' ||
+    fail "another count than what is kept"
 gone_is_told() {
     expect 0 "$WEIR" checkpoint set short --partition 0 --sequence 2 --store sqlite:old.db "$@"
     expect 0 "$WEIR" group describe short --store sqlite:old.db --json "$@"
