@@ -23,8 +23,7 @@ static bool wait_for_input(const struct weir__lines *l)
 {
     struct pollfd on[2] = {{.fd = l->fd, .events = POLLIN}, {.fd = l->stop_fd, .events = POLLIN}};
 
-    while (poll(on, 2, -1) < 0)
-        if (errno != EINTR) return true; /* let read say what is wrong */
+    while (poll(on, 2, -1) < 0 && errno == EINTR) continue; /* read says what else is wrong */
     return !(on[1].revents & POLLIN);
 }
 
