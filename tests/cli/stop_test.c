@@ -1,7 +1,9 @@
 /* stop_test.c - signals that ask a command to end: the first is noticed, the second ends it at once.
  * Each case is a process of its own, because signals are for all of one. */
+#define _GNU_SOURCE /* posix_openpt */
 #include "cli/stop.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -122,6 +124,39 @@ static void a_hang_up_is_for_servers(void **state)
     assert_int_equal(status_of(take_hang_ups), 0);
 }
 
+/* ---- a terminal ---- */
+
+#define NO_TERMINALS 77
+
+/* While it is there a hang-up was sent by somebody; when it is gone, that is the end. */
+static void lose_the_terminal(void)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) _exit(NO_TERMINALS);
+    CHECK(setsid() > 0);
+    if (open(ptsname(master), O_RDWR) < 0 || open("/dev/tty", O_RDWR) < 0) _exit(NO_TERMINALS);
+    CHECK(weir__stop_start_server(&stop, NULL) == 0);
+    kill(getpid(), SIGHUP);
+    CHECK(is_readable(PATIENCE_MS));
+    CHECK(weir__stop_take_hup(stop));
+    CHECK(!weir__stop_asked(stop));
+    close(master);
+    CHECK(is_readable(PATIENCE_MS));
+    CHECK(!weir__stop_take_hup(stop));
+    CHECK(weir__stop_asked(stop));
+    weir__stop_end(stop);
+}
+
+static void a_server_ends_with_its_terminal(void **state)
+{
+    int status = status_of(lose_the_terminal);
+
+    (void)state;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_TERMINALS) skip();
+    assert_int_equal(status, 0);
+}
+
 /* ---- two of them ---- */
 
 static int second;
@@ -159,6 +194,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_is_noticed),
         cmocka_unit_test(a_hang_up_is_for_servers),
+        cmocka_unit_test(a_server_ends_with_its_terminal),
         cmocka_unit_test(who_is_impatient_ends_it_at_once),
     };
 
