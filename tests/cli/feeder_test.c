@@ -252,6 +252,80 @@ static void one_that_ended_well_is_started_again(void **state)
     assert_int_equal(run_with(2, end_well).sequence, 1);
 }
 
+/* One that cannot be started again is tried with the next events. */
+static void start_again_later(struct weir_partition *p, const struct weir_event *e, size_t count)
+{
+    unsigned open = descriptors_count();
+    struct rlimit before, tight;
+    int rc, next = dup(0);
+
+    assert_int_equal(count, 2);
+    close(next);
+    snprintf(command, sizeof command, "echo >>%s; read -r line", file);
+    assert_ok(weir__feeder_open(&feeder, command, p, &err));
+    assert_int_equal(weir__feeder_feed(feeder, p, e, 1, &marked), 0);
+    while (descriptors_count() > open)
+        assert_int_equal(weir__feeder_feed(feeder, p, NULL, 0, &marked), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    tight = before;
+    tight.rlim_cur = (rlim_t)next;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    rc = weir__feeder_feed(feeder, p, e + 1, 1, &marked);
+    setrlimit(RLIMIT_NOFILE, &before);
+    assert_int_equal(rc, WEIR_EBUSY);
+    assert_int_equal(descriptors_count(), open);
+    assert_int_equal(weir__feeder_feed(feeder, p, NULL, 0, &marked), 0);
+    assert_int_equal(count_lines(), 1);
+    assert_int_equal(weir__feeder_feed(feeder, p, e + 1, 1, &marked), 0);
+    assert_int_equal(weir__feeder_close(feeder, p, &marked), 0);
+    assert_int_equal(count_lines(), 2);
+    over = true;
+}
+
+static void one_that_does_not_start_is_tried_again(void **state)
+{
+    (void)state;
+    assert_false(run_with(2, start_again_later).marked);
+}
+
+/* ---- without end ---- */
+
+#define AT_ONCE 4096u
+
+void __real_weir__json_event(FILE *to, const struct weir_event *e);
+void __wrap_weir__json_event(FILE *to, const struct weir_event *e);
+
+static bool prints_nothing;
+
+void __wrap_weir__json_event(FILE *to, const struct weir_event *e)
+{
+    if (!prints_nothing) __real_weir__json_event(to, e);
+}
+
+static void feed_too_much(struct weir_partition *p, const struct weir_event *e, size_t count)
+{
+    static struct weir_event same[AT_ONCE];
+
+    (void)count;
+    for (uint32_t i = 0; i < AT_ONCE; i++) same[i] = *e;
+    assert_ok(weir__feeder_open(&feeder, "cat >/dev/null; echo 0", p, &err));
+    prints_nothing = true;
+    for (uint32_t n = 0; n < WEIR__FEEDER_EVENTS_MAX; n += AT_ONCE)
+        assert_int_equal(weir__feeder_feed(feeder, p, same, AT_ONCE, &marked), 0);
+    assert_int_equal(weir__feeder_feed(feeder, p, same, 1, &marked), WEIR_EBUSY);
+    assert_int_equal(weir__feeder_feed(feeder, p, same, 0, &marked), 0);
+    prints_nothing = false;
+    assert_int_equal(weir__feeder_close(feeder, p, &marked), 1);
+    over = true;
+}
+
+/* What is with it is limited; it may still say that all of that is done. */
+static void no_more_than_so_many_are_with_it(void **state)
+{
+    (void)state;
+    assert_true(run_with(1, feed_too_much).marked);
+}
+
 /* A number is about what was given before it. */
 static void say_too_much(struct weir_partition *p, const struct weir_event *e, size_t count)
 {
@@ -330,6 +404,8 @@ int main(void)
         cmocka_unit_test(its_end_is_told),
         cmocka_unit_test(a_number_before_a_failure_counts),
         cmocka_unit_test(one_that_ended_well_is_started_again),
+        cmocka_unit_test(one_that_does_not_start_is_tried_again),
+        cmocka_unit_test(no_more_than_so_many_are_with_it),
         cmocka_unit_test(what_comes_later_is_not_done),
         cmocka_unit_test(commands_do_not_hold_each_other),
         cmocka_unit_test(without_pipes_nothing_is_closed),
