@@ -152,6 +152,7 @@ void __real_weir_receiver_cancel(struct weir_receiver *);
 void __wrap_weir_receiver_cancel(struct weir_receiver *);
 
 static bool interrupts; /* the next wait for events, once */
+static uint64_t missed; /* in front of the next events, once */
 static atomic_uint cancelled;
 
 int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_ms,
@@ -161,7 +162,10 @@ int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t ti
         interrupts = false;
         kill(getpid(), SIGINT);
     }
-    return __real_weir_receiver_receive(r, max, timeout_ms, out, err);
+    if (__real_weir_receiver_receive(r, max, timeout_ms, out, err) != 0) return err->code;
+    if (missed > 0) out->missed = missed;
+    missed = 0;
+    return 0;
 }
 
 void __wrap_weir_receiver_cancel(struct weir_receiver *r)
@@ -190,12 +194,28 @@ static void a_signal_ends_the_wait(void **state)
     }
 }
 
+/* ---- events that are gone ---- */
+
+static void what_is_missing_is_told(void **state)
+{
+    static const struct step steps[] = {FOUR};
+
+    (void)state;
+    TAKE(steps);
+    missed = 1;
+    assert_int_equal(run(&weir__command_tail, "a --partition 1 --from sequence:1 --until-end"), 0);
+    assert_string_equal(said_out, "three\n");
+    assert_string_equal(said_err, "weir: tail: partition 1: events 0 to 0 are missing: they "
+                                  "expired before they could be read\n");
+    assert_int_equal(missed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(partitions_are_merged_by_time), CASE(a_place_is_asked_of_each_partition),
         CASE(it_ends_when_its_time_is_over), CASE(what_is_not_there_is_told),
-        CASE(a_signal_ends_the_wait),
+        CASE(a_signal_ends_the_wait),        CASE(what_is_missing_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
