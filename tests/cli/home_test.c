@@ -1,6 +1,8 @@
 /* home_test.c - where a command works, by what it was told. Nobody is called here. */
 #include "cli/home.h"
 
+#include "base/error.h"
+#include "cli/exit.h"
 #include "cli/said.h"
 #include "support/tempdir.h"
 
@@ -96,12 +98,79 @@ static void a_folder_is_made_only_by_who_may(void **state)
     tempdir_remove(dir);
 }
 
+/* ---- somebody else ---- */
+
+/* Who has the folder without serving it is not asked; what to do fits, whatever the path. */
+static void a_folder_that_is_held_is_told(void **state)
+{
+    char dir[TEMPDIR_BYTES], folder[512], advice[512];
+    struct weir__common c = {.data = folder, .data_given = true, .data_named = true};
+    struct weir_error err;
+    struct weir *holder;
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    for (int more = 0; more < 2; more++) {
+        snprintf(folder, sizeof folder, "%s/%0*d", dir, 255 + more - (int)strlen(dir), 0);
+        assert_int_equal(weir_open(&holder, folder, NULL, &err), 0);
+        snprintf(advice, sizeof advice,
+                 "; commands share a folder through its server: stop that process, run 'weir serve "
+                 "--data %.256s', and start both again\n",
+                 folder);
+        assert_int_equal(reach(&c, WEIR__HOME_EVENTS), 4);
+        assert_memory_equal(said_err, "weir: data folder: opening ", 27);
+        assert_string_equal(said_err + strlen(said_err) - strlen(advice), advice);
+        assert_int_equal(weir_close(holder, &err), 0);
+    }
+    tempdir_remove(dir);
+}
+
+/* ---- the end ---- */
+
+int __real_weir_close(struct weir *, struct weir_error *err);
+int __wrap_weir_close(struct weir *, struct weir_error *err);
+
+static bool closes_badly;
+
+int __wrap_weir_close(struct weir *w, struct weir_error *err)
+{
+    int rc = __real_weir_close(w, err);
+
+    return closes_badly ? weir__fail(err, WEIR_EIO, "the disk does not answer") : rc;
+}
+
+/* What went wrong first is what the code tells. */
+static void a_folder_that_cannot_be_closed_is_told(void **state)
+{
+    char dir[TEMPDIR_BYTES];
+    int codes[2];
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    for (int i = 0; i < 2; i++) {
+        struct weir *w = NULL;
+        said_begin();
+        codes[i] = weir__home_open(&w, dir, false);
+        closes_badly = true;
+        if (codes[i] == 0)
+            codes[i] = weir__home_close(w, i == 0 ? WEIR__EXIT_OK : WEIR__EXIT_USAGE);
+        closes_badly = false;
+        said_end();
+        assert_string_equal(said_err, "weir: closing the data folder: the disk does not answer\n");
+    }
+    assert_int_equal(codes[0], WEIR__EXIT_FAILURE);
+    assert_int_equal(codes[1], WEIR__EXIT_USAGE);
+    tempdir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_administration_is_for_who_asks_it),
         cmocka_unit_test(places_exclude_each_other),
         cmocka_unit_test(a_folder_is_made_only_by_who_may),
+        cmocka_unit_test(a_folder_that_is_held_is_told),
+        cmocka_unit_test(a_folder_that_cannot_be_closed_is_told),
     };
 
     unsetenv("WEIR_ADMIN");
