@@ -165,7 +165,6 @@ static void measure_lag(struct weir__group_place *g, const struct weir_partition
     if (done < info->begin_sequence) done = info->begin_sequence;
     row->last = (int64_t)info->next_sequence - 1;
     row->lag = info->next_sequence > done ? (int64_t)(info->next_sequence - done) : 0;
-    row->lag_ms = 0;
     if (row->lag == 0) return;
     time_ms = time_behind(g, row->partition, done);
     row->lag_ms = time_ms < 0 ? -1 : info->last_time_ms - time_ms;
