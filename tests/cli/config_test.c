@@ -71,6 +71,11 @@ static void what_is_no_hub_is_refused(void **state)
     assert_int_equal(weir__wanted_parse(&wanted, longest, &err), WEIR_EINVAL);
     longest[4095] = '\0';
     assert_int_equal(weir__wanted_parse(&wanted, longest, &err), 0);
+    memset(longest, 'h', 4000); /* far longer than a name */
+    memcpy(longest + 4000, ":1", 3);
+    assert_int_equal(weir__wanted_parse(&wanted, longest, &err), WEIR_EINVAL);
+    memcpy(longest, "h:1:", 4);
+    assert_int_equal(weir__wanted_parse(&wanted, longest, &err), WEIR_EINVAL);
 }
 
 static void there_is_a_limit_of_groups(void **state)

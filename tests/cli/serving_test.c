@@ -125,15 +125,31 @@ static void a_folder_that_is_not_there_has_no_sign(void **state)
     assert_int_equal(weir__serving_read("/nowhere/at/all", &sign, &err), WEIR_ENOTFOUND);
 }
 
+static void a_path_has_a_limit(void **state)
+{
+    static const char text[] = "the folder's path is too long";
+    struct weir__serving s = {.pid = 1, .connect = "c"};
+    static char path[WEIR__CATALOG_DIR_MAX + 32];
+
+    (void)state;
+    memset(path, '/', sizeof path - 1);
+    err.text[0] = '\0';
+    assert_int_equal(weir__serving_write(path, &s, &err), WEIR_ETOOBIG);
+    assert_string_equal(err.text, text);
+    err.text[0] = '\0';
+    assert_int_equal(weir__serving_read(path, &sign, &err), WEIR_ETOOBIG);
+    assert_string_equal(err.text, text);
+    weir__serving_remove(path);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(what_is_written_is_read),
-        CASE(a_sign_of_another_process_is_none),
-        CASE(a_spoilt_sign_is_told),
-        CASE(a_folder_that_is_not_there_has_no_sign),
+        CASE(what_is_written_is_read), CASE(a_sign_of_another_process_is_none),
+        CASE(a_spoilt_sign_is_told),   CASE(a_folder_that_is_not_there_has_no_sign),
+        CASE(a_path_has_a_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
