@@ -107,6 +107,33 @@ static void take_hang_ups(void)
     weir__stop_end(stop);
 }
 
+/* Of descriptors that a command would inherit. */
+static unsigned count_open_to_others(void)
+{
+    unsigned count = 0;
+
+    for (int fd = 0; fd < 256; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        count += flags >= 0 && !(flags & FD_CLOEXEC);
+    }
+    return count;
+}
+
+static void keep_descriptors(void)
+{
+    unsigned before = count_open_to_others();
+
+    CHECK(weir__stop_start(&stop, NULL, NULL, NULL) == 0);
+    CHECK(count_open_to_others() == before);
+    weir__stop_end(stop);
+}
+
+static void commands_do_not_inherit_it(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(keep_descriptors), 0);
+}
+
 static void a_signal_is_noticed(void **state)
 {
     (void)state;
@@ -193,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_is_noticed),
+        cmocka_unit_test(commands_do_not_inherit_it),
         cmocka_unit_test(a_hang_up_is_for_servers),
         cmocka_unit_test(a_server_ends_with_its_terminal),
         cmocka_unit_test(who_is_impatient_ends_it_at_once),
