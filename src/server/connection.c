@@ -175,12 +175,18 @@ static void close_with(struct weir__connection *c, const char *condition, const 
     weir__amqp_close(c->engine, &error);
 }
 
+/* A message that waits for us may be the token. */
+static bool awaits_token(const struct weir__connection *c)
+{
+    return !c->trusted && !c->closing && !c->event_waits;
+}
+
 /* When to look after the connection again, whatever happens. */
 static int64_t next_visit(struct weir__connection *c, int64_t engine_at, int64_t now_ms)
 {
     int64_t at = engine_at, left_s;
 
-    if (!c->trusted && !c->closing && at > c->began_ms + c->server->token_ms)
+    if (awaits_token(c) && at > c->began_ms + c->server->token_ms)
         at = c->began_ms + c->server->token_ms;
     if (c->busy_ms && at > now_ms + WEIR__SERVER_RETRY_MS) at = now_ms + WEIR__SERVER_RETRY_MS;
     if (c->cramped && at > now_ms + CRAMPED_RETRY_MS) at = now_ms + CRAMPED_RETRY_MS;
@@ -208,7 +214,7 @@ static void pass_time(struct weir__connection *c)
 {
     int64_t now_ms = weir__loop_now_ms(c->loop), at;
 
-    if (!c->trusted && now_ms >= c->began_ms + c->server->token_ms) close_stranger(c);
+    if (awaits_token(c) && now_ms >= c->began_ms + c->server->token_ms) close_stranger(c);
     at = weir__amqp_tick(c->engine, now_ms); /* which knows how long a close may take */
     if (c->expires_s != INT64_MAX) weir__rights_expire(c);
     take_events(c);
@@ -273,9 +279,10 @@ static void serve(struct weir__connection *c)
         weir__tcp_end(c->tcp);
     } else if (c->held && may_read(c)) {
         c->held = false;
-        weir__amqp_hold(c->engine, false);
         weir__tcp_resume(c->tcp);
     }
+    /* Behind the tick, so that the time until now does not count either. */
+    weir__amqp_hold(c->engine, c->held || c->event_waits);
 }
 
 void weir__connection_review(struct weir__connection *c)

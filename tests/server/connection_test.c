@@ -1,16 +1,19 @@
 /* connection_test.c - one connection of AMQP to a server with a clock of the test's: how long it is
  * waited for, when it is not read, and how it ends. */
+#include "amqp/state.h"
 #include "server/guest.h"
 
 /* ---- the server's side ---- */
 
 #define AS_IT_IS SIZE_MAX
+#define FRAME_MS 30000 /* from the first byte of a frame to its last */
 
 static struct {
     struct weir__server *server;
     struct weir__post post;
     size_t unflushed; /* what it is to be */
     bool held, stopping, closing;
+    bool part; /* the input holds one, of a frame */
     atomic_bool done;
 } probe;
 
@@ -23,6 +26,7 @@ static void touch_connection(void *arg)
     probe.held = c->held;
     probe.stopping = c->stopping;
     probe.closing = c->closing;
+    probe.part = c->engine->in_head != c->engine->in_tail;
     if (probe.unflushed != AS_IT_IS) {
         c->unflushed = probe.unflushed;
         weir__loop_timer_stop(c->loop, &c->timer);
@@ -77,6 +81,20 @@ static void expect_connections(struct scene *s, unsigned count)
     }
 }
 
+/* Sends so many events at once, settled or not; they wait until the test lets them. */
+static void send_waiting(struct scene *s, struct weir__amqp_link *link, unsigned count,
+                         bool settled)
+{
+    static const char event[] = "\0\x53\x75\xa0\1x";
+
+    atomic_store(&turns.hold, true);
+    atomic_store(&turns.asked, 0);
+    while (count--)
+        assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, 6), 0, settled, NULL), 0);
+    speak(s);
+    while (atomic_load(&turns.asked) == 0) poll(NULL, 0, 1);
+}
+
 /* The connection is looked after again in so many milliseconds. */
 static void expect_pause(struct scene *s, int64_t ms)
 {
@@ -109,6 +127,61 @@ static void a_token_has_its_time(void **state)
     assert_string_equal(client.condition, "amqp:unauthorized-access");
     assert_string_equal(client.text,
                         "Unauthorized access. No token was presented within 20 seconds.");
+}
+
+/* A token that waits for a turn has come in time. */
+static void a_token_that_waits_is_not_late(void **state)
+{
+    struct scene *s = *state;
+
+    come_in(s, ANONYMOUS);
+    send_waiting(s, attach_to(s, "l", "$cbs"), 1, true);
+    pass_time(s, WEIR__SERVER_TOKEN_MS);
+    for (int i = 0; i < 2; i++, touch(s, AS_IT_IS)) assert_false(probe.closing);
+    atomic_store(&turns.hold, false); /* it is not one */
+    await(s, &client.closed);
+    assert_string_equal(client.condition, "amqp:unauthorized-access");
+}
+
+/* What lies behind a message that waits for a turn is not counted as the peer's delay, nor is the time
+ * until then. */
+static void a_peer_is_not_slow_while_we_are(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_link *link;
+
+    come_in(s, PLAIN);
+    link = attach(s, "l");
+    send_waiting(s, link, 2, false);
+    pass_time(s, FRAME_MS + 1);
+    pass_time(s, FRAME_MS + 1);
+    atomic_store(&turns.hold, false);
+    await(s, &client.settled);
+    assert_true(client.accepted);
+    assert_int_equal(client.closed, 0);
+    while (atomic_load(&s->server->unflushed) > 0)
+        poll(NULL, 0, 1); /* if the second was not with it */
+}
+
+/* Afterwards it is. */
+static void a_peer_is_slow_when_nothing_waits(void **state)
+{
+    static const char half[] = "\0\0\0\x10\2\0";
+    struct scene *s = *state;
+
+    come_in(s, PLAIN);
+    send_waiting(s, attach(s, "l"), 1, false);
+    atomic_store(&turns.hold, false);
+    await(s, &client.settled);
+    assert_int_equal(send(s->fd, half, sizeof half - 1, MSG_NOSIGNAL), sizeof half - 1);
+    do {
+        touch(s, AS_IT_IS);
+        poll(NULL, 0, 1);
+    } while (!probe.part);
+    pass_time(s, 0);
+    pass_time(s, FRAME_MS);
+    await(s, &client.closed);
+    assert_string_equal(client.text, "a frame took longer than 30000 ms");
 }
 
 /* The wall's clock may jump, so it is looked at every hour. */
@@ -213,17 +286,10 @@ static void end_peer(void *arg)
  * connection goes behind it. */
 static void a_message_that_waits_is_taken_before_the_end(void **state)
 {
-    static const char event[] = "\0\x53\x75\xa0\1x";
     struct scene *s = *state;
-    struct weir__amqp_link *link;
 
     come_in(s, PLAIN);
-    link = attach_to(s, "l", "eh1/Partitions/0");
-    atomic_store(&turns.hold, true);
-    atomic_store(&turns.asked, 0);
-    assert_int_equal(weir__amqp_send(link, weir__bytes_of(event, 6), 0, true, NULL), 0);
-    speak(s);
-    while (atomic_load(&turns.asked) == 0) poll(NULL, 0, 1);
+    send_waiting(s, attach_to(s, "l", "eh1/Partitions/0"), 1, true);
     run_here(s, end_peer);
     touch(s, AS_IT_IS);
     assert_int_equal(last_sequence(s), -1);
@@ -310,6 +376,9 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down_client)
     const struct CMUnitTest tests[] = {
         TEST(a_token_has_its_time),
+        TEST(a_token_that_waits_is_not_late),
+        TEST(a_peer_is_not_slow_while_we_are),
+        TEST(a_peer_is_slow_when_nothing_waits),
         TEST(the_end_of_rights_is_waited_for),
         TEST(who_has_much_with_the_log_waits),
         TEST(an_event_without_a_place_comes_again),
