@@ -347,7 +347,8 @@ void weir__connection_serve(struct weir__connection *); /* what a visit does, at
 
 struct weir__turn_queue {
     struct weir__connection *first, *last;
-    uint64_t taken; /* the turn in which a large message, or one that had waited, was taken last */
+    uint64_t taken; /* the turn in which a large message, or one that had waited, was taken last, */
+    int64_t until_ns;        /* and how long small ones may be taken in it */
     struct weir__post serve; /* of the loop: serves those that may go */
 };
 

@@ -3,17 +3,18 @@
  * Checking a message of a megabyte takes milliseconds, and a hundred peers may send one at the same time.
  * So a message that arrives after WEIR__LOOP_TURN_NS of a turn waits in a queue, first come, first served.
  *
- *   small messages   the queue is served until the turn has lasted for SMALL_NS
+ *   small messages   the queue is served for SMALL_NS from the first that was taken late, however long
+ *                    the turn has lasted then: else a loop that has much else to do would take one in a
+ *                    turn, behind all who did not have to wait
  *   large messages   one may be begun after WEIR__LOOP_TURN_NS, if nothing else was taken late; none
  *                    overtakes the queue
  *
- * A turn is therefore bounded by SMALL_NS and one connection's share of small messages, or by
- * WEIR__LOOP_TURN_NS and one large message. Every turn takes at least one message from the queue, so no
- * connection waits for ever. */
+ * So what comes late adds to a turn SMALL_NS and one connection's share of small messages, or one large
+ * message. Every turn takes at least one message from the queue, so no connection waits for ever. */
 #include "server/state.h"
 
 #define LARGE_BYTES 16384u
-#define SMALL_NS (2 * WEIR__LOOP_TURN_NS)
+#define SMALL_NS WEIR__LOOP_TURN_NS
 
 static struct weir__turn_queue *queue_of(const struct weir__connection *c)
 {
@@ -64,6 +65,14 @@ void weir__turn_queue_leave(struct weir__connection *c)
         q->first = c->queue_next;
 }
 
+/* A message is taken that is late, or large. */
+static void take(struct weir__turn_queue *q, uint64_t turn, int64_t from_ns)
+{
+    if (q->taken == turn) return;
+    q->taken = turn;
+    q->until_ns = SMALL_NS + (from_ns > WEIR__LOOP_TURN_NS ? from_ns : WEIR__LOOP_TURN_NS);
+}
+
 bool weir__turn_queue_wait(struct weir__connection *c, size_t message_bytes)
 {
     struct weir__turn_queue *q = queue_of(c);
@@ -72,13 +81,13 @@ bool weir__turn_queue_wait(struct weir__connection *c, size_t message_bytes)
     bool large = message_bytes >= LARGE_BYTES, over = ns >= WEIR__LOOP_TURN_NS;
 
     if (!c->in_queue && !over && !(large && q->first)) {
-        if (large) q->taken = turn;
+        if (large) take(q, turn, 0);
         return false;
     }
     if (!c->in_queue) join(q, c);
     if (q->first != c) return true;
-    if (q->taken == turn && (large ? over : ns >= SMALL_NS)) return true;
-    q->taken = turn;
+    if (q->taken == turn && (large ? over : ns >= q->until_ns)) return true;
+    take(q, turn, large ? 0 : ns);
     weir__turn_queue_leave(c);
     return false;
 }

@@ -152,7 +152,26 @@ static void small_messages_have_longer(void **state)
     assert_true(waits(4, SMALL));
     next_turn(LATE);
     assert_true(waits(4, SMALL));
-    assert_false(waits(3, SMALL)); /* one in any case */
+    assert_false(waits(3, SMALL));
+}
+
+/* Also in a turn that has lasted for long before the first of them had its chance. */
+static void other_work_takes_no_time_from_small_messages(void **state)
+{
+    (void)state;
+    loop.ns = LATE;
+    at.queue.taken = loop.turn;
+    for (int i = 0; i < PEERS; i++) assert_true(waits(i, SMALL));
+    next_turn(3 * LATE);
+    assert_false(waits(0, SMALL));
+    loop.ns += OVER / 2;
+    assert_false(waits(1, SMALL)); /* and has the same time, not its own */
+    loop.ns += OVER / 2 - 1;
+    assert_false(waits(2, SMALL));
+    loop.ns++;
+    assert_true(waits(3, SMALL));
+    next_turn(3 * LATE);
+    assert_false(waits(3, LARGE)); /* that was this turn's */
     assert_true(waits(4, SMALL));
     next_turn(0);
     assert_false(waits(4, SMALL));
@@ -163,7 +182,7 @@ static void large_messages_do_not_overtake(void **state)
 {
     (void)state;
     loop.ns = LATE;
-    assert_false(waits(0, SMALL));
+    assert_false(waits(0, LARGE));
     assert_true(waits(1, SMALL));
     next_turn(0);
     assert_true(waits(2, LARGE));
@@ -191,8 +210,10 @@ static void all_that_may_go_are_served(void **state)
     at.queue.taken = loop.turn;
     for (int i = 0; i < PEERS; i++) assert_true(waits(i, SMALL));
     serve(SMALL, 1, "", true);
-    next_turn(LATE - 3);
-    serve(SMALL, 1, "012", true);
+    next_turn(LATE);
+    serve(SMALL, OVER / 2, "01", true);
+    next_turn(LATE);
+    serve(SMALL, OVER, "2", true);
     next_turn(0);
     serve(LARGE, OVER, "3", true);
     next_turn(0);
@@ -223,9 +244,13 @@ static void who_leaves_is_not_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(nobody_waits_before_the_turn_is_over), TEST(a_turn_that_is_over_takes_one),
-        TEST(a_large_message_is_the_only_late_one), TEST(small_messages_have_longer),
-        TEST(large_messages_do_not_overtake),       TEST(all_that_may_go_are_served),
+        TEST(nobody_waits_before_the_turn_is_over),
+        TEST(a_turn_that_is_over_takes_one),
+        TEST(a_large_message_is_the_only_late_one),
+        TEST(small_messages_have_longer),
+        TEST(other_work_takes_no_time_from_small_messages),
+        TEST(large_messages_do_not_overtake),
+        TEST(all_that_may_go_are_served),
         TEST(who_leaves_is_not_waited_for),
     };
 
