@@ -89,6 +89,15 @@ void weir__tcp_read(struct weir__tcp *c)
     weir__tcp_visit(c);
 }
 
+/* Many may have something to read at once, and much: they wait in order when the turn is over. */
+void weir__tcp_read_in_turn(struct weir__tcp *c)
+{
+    if (weir__loop_turn_over(c->loop))
+        weir__posts_put(&c->loop->late, &c->late);
+    else
+        weir__tcp_read(c);
+}
+
 /* One write of the owner's output; false when there is none, or no room for it. */
 static bool write_once(struct weir__tcp *c)
 {

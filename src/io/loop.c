@@ -67,6 +67,18 @@ static void run_mail(struct weir__loop *l)
     }
 }
 
+/* At least one, so that nobody waits for ever; those that come again have the next turn. */
+static void run_late(struct weir__loop *l)
+{
+    int64_t until_ns = l->late.first ? weir__loop_turn_ns(l) + WEIR__LOOP_LATE_NS : 0;
+    struct weir__post *p;
+
+    for (size_t left = l->late.count; left && (p = weir__posts_take(&l->late)); left--) {
+        p->fn(p->arg);
+        if (weir__loop_turn_ns(l) >= until_ns) return;
+    }
+}
+
 /* Each round runs what waited when it began; what they defer is the next round. */
 static void run_deferred(struct weir__loop *l)
 {
@@ -102,7 +114,7 @@ static void set_alarm(struct weir__loop *l)
 /* Whether the next poll may wait. Nobody has to wake a loop that stays awake. */
 static bool may_rest(struct weir__loop *l)
 {
-    if (l->deferred.first || l->stopping) return false;
+    if (l->deferred.first || l->late.first || l->stopping) return false;
     if (l->expected == 1 && l->soon && weir__mono_ns() - l->idle_ns < WEIR__LOOP_AWAKE_NS) {
         sched_yield();
         return false;
@@ -132,6 +144,7 @@ static void do_turn(struct weir__loop *l)
     if (weir__loop_now_ms(l) >= l->alarm_ms) l->alarm_ms = INT64_MIN;
     expire_timers(l);
     run_mail(l);
+    run_late(l);
     if (o->turn) o->turn(o->user, l);
     if (l->stopping) evict_residents(l);
     run_deferred(l);

@@ -4,6 +4,7 @@
  *     poll     sockets that are ready are read and written
  *     expire   timers that are due
  *     mail     posts of other threads
+ *     late     sockets that were ready when the turn was over already
  *     turn     the owner's own step, when it gave one: everything of this turn has been read
  *     flush    posts of this thread: output goes out here, and what is to be closed is closed
  *
@@ -25,6 +26,10 @@
 /* How long a turn may last before those who have much to do leave the rest for the next one, so
  * that everybody has a turn soon. */
 #define WEIR__LOOP_TURN_NS INT64_C(1000000)
+
+/* How long sockets are read in each turn that were ready too late in one before; one of them is read in any
+ * case. */
+#define WEIR__LOOP_LATE_NS INT64_C(500000)
 
 /* How long a loop that expects mail stays awake for it, if what it waited for the last time came as
  * soon: waking a thread takes 15 to 30 us, and whoever publishes one batch after another would wait for
