@@ -109,6 +109,51 @@ static void a_folder_without_a_catalogue_has_lost_it(void **state)
            "and nothing was deleted; a backup has a catalogue, see docs/operations.md\n");
 }
 
+/* One byte of a copy, which its checksum does not know. */
+static void spoil_catalog(const char *name, long at)
+{
+    FILE *f = fopen(path_of(name), "r+");
+    int c;
+
+    assert_non_null(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    c = getc(f);
+    assert_int_equal(fseek(f, at, SEEK_SET), 0);
+    putc(c ^ 1, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+#define BAD_COPY "a copy of the catalogue is bad"
+#define MAY_BE_OLDER                                                                               \
+    BAD_COPY ", and the other, which is used, may be older: changes of hubs, groups and keys may " \
+             "be missing; nothing is removed: DIR/catalog.1: not a catalogue"
+#define INSPECTED                                                                                  \
+    "hub a: 1 partition, 1 group, created TIME, in DIR/hub-0000000000000001\n"                     \
+    "  segment  " SEGMENT ": segment 1: positions OFFSET to OFFSET, 1 batch, 1 event\n"
+
+static void a_bad_copy_of_the_catalogue_is_told(void **state)
+{
+    static const struct step made[] = {MADE};
+
+    (void)state;
+    TAKE(made);
+    spoil_catalog("catalog.1", 40);
+    expect(&weir__command_inspect, "", 0,
+           "warning: " BAD_COPY ", the other is used: DIR/catalog.1: the catalogue fails its "
+           "checksum\n" INSPECTED "1 hub, 1 segment: no damage\n",
+           "");
+    spoil_catalog("catalog.1", 0);
+    expect(&weir__command_inspect, "", 1,
+           "DAMAGE: " MAY_BE_OLDER "\n" INSPECTED
+           "1 hub, 1 segment: 1 damaged, see DAMAGE above; nothing was changed\n",
+           "");
+    assert_int_equal(run(&weir__command_inspect, "--json"), 1);
+    assert_memory_equal(said_out, "{\"kind\":\"damage\",\"text\":\"" MAY_BE_OLDER "\"}\n{",
+                        strlen("{\"kind\":\"damage\",\"text\":\"" MAY_BE_OLDER "\"}\n{"));
+    assert_non_null(strstr(said_out, "{\"kind\":\"sum\",\"hubs\":1,\"segments\":1,\"damaged\":1,"
+                                     "\"orphans\":0,\"torn\":0}\n"));
+}
+
 static void there_is_nothing_to_upgrade(void **state)
 {
     static const struct step steps[] = {
@@ -316,6 +361,7 @@ int main(void)
         CASE(a_good_folder_is_inspected),
         CASE(a_folder_without_a_catalogue_has_lost_it),
         CASE(there_is_nothing_to_upgrade),
+        CASE(a_bad_copy_of_the_catalogue_is_told),
         CASE(a_hub_of_a_lost_catalogue_is_adopted),
         CASE(a_new_hub_has_64_groups_at_most),
         CASE(the_groups_of_a_new_hub_are_a_text),
