@@ -115,7 +115,8 @@ bool __wrap_weir__cond_wait(struct weir__cond *, struct weir__mutex *, int64_t d
 static bool live;      /* on a terminal */
 static int waits = -1; /* for a line, since it watches; -1: it does not yet */
 static pthread_t watcher;
-static int64_t deadline[2]; /* of the first two */
+static int64_t deadline[2];            /* of the first two */
+static uint64_t bytes, batches, timed; /* that were published by then */
 
 /* What is said to have been: so many batches took so long. */
 static struct {
@@ -161,6 +162,10 @@ bool __wrap_weir__cond_wait(struct weir__cond *cond, struct weir__mutex *lock, i
     deadline[waits++] = deadline_ns;
     if (waits == 2) return __real_weir__cond_wait(cond, lock, deadline_ns);
     while (!has_all(d) && weir__mono_ns() < end_ns) poll(NULL, 0, 1);
+    bytes = atomic_load(&d->bytes);
+    batches = d->batches;
+    timed = 0;
+    for (int i = 0; i < WEIR__DEMO_BUCKETS; i++) timed += d->latency[i];
     if (times.batches[0] > 0) pretend(d, deadline_ns - INT64_C(1000000000));
     return false;
 }
@@ -193,6 +198,10 @@ static void it_tells_how_it_gets_on(void **state)
     expect_pace(behind(heading), "\n");
     assert_int_equal(deadline[1] - deadline[0], 1000000000);
     assert_null(strchr(said_out, '\r'));
+    assert_int_equal(batches, WEIR__DEMO_PARTITIONS * MINUTES);
+    assert_int_equal(timed, batches);
+    assert_int_equal(run(&weir__command_tail, "homes --until-end"), 0);
+    assert_int_equal(bytes, strlen(said_out) - (size_t)HOMES * MINUTES); /* without newlines */
     assert_int_equal(run(&weir__command_hub_delete, "homes"), 0);
     live = true;
     assert_int_equal(run(&weir__command_demo, "--homes 1000 --minutes 3"), 0);
