@@ -140,6 +140,10 @@ static void a_path_has_a_limit(void **state)
     assert_int_equal(weir__serving_read(path, &sign, &err), WEIR_ETOOBIG);
     assert_string_equal(err.text, text);
     weir__serving_remove(path);
+    err.text[0] = '\0';
+    path[WEIR__CATALOG_DIR_MAX + 7] = '\0'; /* the sign itself would fit */
+    assert_int_equal(weir__serving_write(path, &s, &err), WEIR_ETOOBIG);
+    assert_string_equal(err.text, text);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
