@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cli/exit.h"
 #include "cli/serve.h"
 
@@ -17,7 +18,8 @@ int __real_weir__namespace_close(struct weir__namespace *ns, struct weir_error *
 int __wrap_weir__namespace_close(struct weir__namespace *ns, struct weir_error *err);
 void __wrap_weir__serve_print_ready(const struct weir__serve *s);
 
-static bool closes; /* well */
+static bool closes;      /* well */
+static int64_t began_ns; /* as it says itself */
 
 int __wrap_weir__namespace_close(struct weir__namespace *ns, struct weir_error *err)
 {
@@ -29,7 +31,7 @@ int __wrap_weir__namespace_close(struct weir__namespace *ns, struct weir_error *
 /* As soon as it serves, it is told to stop. */
 void __wrap_weir__serve_print_ready(const struct weir__serve *s)
 {
-    (void)s;
+    began_ns = s->began_ns;
     kill(getpid(), SIGTERM);
 }
 
@@ -53,11 +55,14 @@ static void a_folder_that_cannot_be_closed(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t before_ns = weir__mono_ns();
         int code;
         closes = rows[i].closes;
         code = run(&weir__command_serve, rows[i].line);
         if (code != rows[i].code) fail_msg("%s: code %d: %s", rows[i].line, code, said_err);
         assert_int_equal(strstr(said_err, CLOSING) == NULL, closes);
+        if (rows[i].code != WEIR__EXIT_NOT_FOUND)
+            assert_true(began_ns >= before_ns && began_ns <= weir__mono_ns());
         if (i == 0) open = descriptors_count(); /* what is opened once and stays is open now */
         assert_int_equal(descriptors_count(), open);
     }
