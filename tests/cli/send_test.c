@@ -2,6 +2,8 @@
  * said of those that cannot be sent. */
 #include "cli/steps.h"
 
+#include "weir/weir.h"
+
 #define BATCH_MAX_BYTES 524288
 #define EXTRA 64          /* that is added to each line */
 #define READ_BYTES 262144 /* at once: a line that ends there is looked at all the same */
@@ -180,6 +182,81 @@ static void lines_before_a_bad_one_are_sent(void **state)
     assert_string_equal(said_out, "1\n2\n");
 }
 
+/* ---- batches that are not stored ---- */
+
+int __real_weir_producer_send_async(struct weir_producer *, const struct weir_event *, size_t count,
+                                    int64_t timeout_ms, weir_done_fn, void *user,
+                                    struct weir_error *);
+int __wrap_weir_producer_send_async(struct weir_producer *, const struct weir_event *, size_t count,
+                                    int64_t timeout_ms, weir_done_fn, void *user,
+                                    struct weir_error *);
+
+static int sent;             /* batches, since the test began */
+static int fails_from, late; /* the first that is not stored, 0: none; and told with the next one */
+static void *late_user;
+
+int __wrap_weir_producer_send_async(struct weir_producer *p, const struct weir_event *e,
+                                    size_t count, int64_t timeout_ms, weir_done_fn done, void *user,
+                                    struct weir_error *err)
+{
+    struct weir_error full = {WEIR_ENOSPACE, "the disk is full"}, other = {WEIR_EIO, "gone"};
+
+    sent++;
+    if (fails_from == 0 || sent < fails_from)
+        return __real_weir_producer_send_async(p, e, count, timeout_ms, done, user, err);
+    if (late == sent) {
+        late_user = user;
+        return 0;
+    }
+    done(late_user ? late_user : user, full.code, NULL, &full);
+    if (late_user) done(user, other.code, NULL, &other);
+    late_user = NULL;
+    return 0;
+}
+
+#define FULL "the disk is full; make room on the disk and try again\n"
+
+static void expect_failure(int lines, int from, bool with_next, const char *out,
+                           const char *complaint)
+{
+    make_hub(1);
+    sent = 0;
+    fails_from = from;
+    late = with_next ? from : 0;
+    open_file();
+    for (int i = 0; i < lines; i++) put_line('x', 1);
+    expect_send("", 1, out, complaint);
+    fails_from = 0;
+}
+
+/* The first error is told, and up to where lines were sent. */
+static void what_was_not_stored_is_told(void **state)
+{
+    (void)state;
+    expect_failure(350, 2, false, "acknowledged 100 events\n",
+                   "weir: send: 100 events were not acknowledged: " FULL
+                   "weir: send: nothing behind line 200 was sent\n");
+    expect_failure(350, 2, true, "acknowledged 100 events\n",
+                   "weir: send: 200 events were not acknowledged: " FULL
+                   "weir: send: nothing behind line 300 was sent\n");
+    expect_failure(1, 1, false, "acknowledged 0 events\n",
+                   "weir: send: 1 event was not acknowledged: " FULL
+                   "weir: send: nothing behind line 1 was sent\n");
+}
+
+static void a_text_that_was_not_stored_has_no_line(void **state)
+{
+    (void)state;
+    make_hub(1);
+    sent = 0;
+    fails_from = 1;
+    late = 0;
+    assert_int_equal(run(&weir__command_send, "a text"), 1);
+    fails_from = 0;
+    assert_string_equal(said_out, "acknowledged 0 events\n");
+    assert_string_equal(said_err, "weir: send: 1 event was not acknowledged: " FULL);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -192,6 +269,8 @@ int main(void)
         CASE(lines_of_json_keep_what_they_say),
         CASE(lines_have_a_limit),
         CASE(lines_before_a_bad_one_are_sent),
+        CASE(what_was_not_stored_is_told),
+        CASE(a_text_that_was_not_stored_has_no_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
