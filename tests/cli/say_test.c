@@ -66,6 +66,31 @@ static void an_error_without_text_has_the_codes(void **state)
     assert_int_equal(code[3], 5);
 }
 
+/* What was printed before it comes before it, also in one file. */
+static void an_error_comes_behind_the_output(void **state)
+{
+    int kept[] = {dup(STDOUT_FILENO), dup(STDERR_FILENO)};
+    FILE *both = tmpfile();
+    char text[64] = "";
+
+    (void)state;
+    assert_non_null(both);
+    fflush(stdout);
+    dup2(fileno(both), STDOUT_FILENO);
+    dup2(fileno(both), STDERR_FILENO);
+    printf("output, ");
+    weir__exit_error(WEIR_ENOMEM, NULL, "a");
+    fflush(stdout);
+    dup2(kept[0], STDOUT_FILENO);
+    dup2(kept[1], STDERR_FILENO);
+    close(kept[0]);
+    close(kept[1]);
+    rewind(both);
+    assert_true(fread(text, 1, sizeof text - 1, both) > 0);
+    fclose(both);
+    assert_string_equal(text, "output, weir: a: out of memory\n");
+}
+
 static void usage_names_the_command(void **state)
 {
     int code;
@@ -291,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_error_has_its_exit_and_advice),
         cmocka_unit_test(an_error_without_text_has_the_codes),
+        cmocka_unit_test(an_error_comes_behind_the_output),
         cmocka_unit_test(usage_names_the_command),
         cmocka_unit_test(a_line_is_only_text),
         cmocka_unit_test(the_first_warnings_are_kept),
