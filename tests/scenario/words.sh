@@ -98,3 +98,5 @@ unknown 'hub crate' 'hub create' hub crate
 unknown 'hub crate' 'hub create' hub crate x
 unknown hbu 'hub list' hbu list
 unknown hbu '' hbu
+unknown upgxyde upgrade upgxyde
+unknown upgxyze '' upgxyze # three slips make another word
