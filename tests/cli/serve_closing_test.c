@@ -28,10 +28,21 @@ int __wrap_weir__namespace_close(struct weir__namespace *ns, struct weir_error *
     return closes ? rc : weir__fail(err, WEIR_EIO, "the disk does not answer");
 }
 
+static bool has_sign(void)
+{
+    char path[TEMPDIR_BYTES + 16];
+
+    snprintf(path, sizeof path, "%s/serving", dir);
+    return access(path, F_OK) == 0;
+}
+
+static bool had_sign; /* while it served */
+
 /* As soon as it serves, it is told to stop. */
 void __wrap_weir__serve_print_ready(const struct weir__serve *s)
 {
     began_ns = s->began_ns;
+    had_sign = has_sign();
     kill(getpid(), SIGTERM);
 }
 
@@ -61,6 +72,7 @@ static void a_folder_that_cannot_be_closed(void **state)
         code = run(&weir__command_serve, rows[i].line);
         if (code != rows[i].code) fail_msg("%s: code %d: %s", rows[i].line, code, said_err);
         assert_int_equal(strstr(said_err, CLOSING) == NULL, closes);
+        assert_true(had_sign && !has_sign());
         if (rows[i].code != WEIR__EXIT_NOT_FOUND)
             assert_true(began_ns >= before_ns && began_ns <= weir__mono_ns());
         if (i == 0) open = descriptors_count(); /* what is opened once and stays is open now */
