@@ -227,7 +227,7 @@ static int run_other(int argc, char **argv)
     if (help && list_commands(stdout, word) > 0) return weir__exit_printed(WEIR__EXIT_OK);
     if (has_below(word) && (argc == 1 || !guess(argc, argv)))
         return list_below(word, argc > 1 ? argv[1] : NULL);
-    return say_unknown(argc, argv, argc > 1 && has_below(word));
+    return say_unknown(argc, argv, has_below(word));
 }
 
 /* A command may be started with some of 0, 1 and 2 closed. What it opened next would be taken for
