@@ -1,5 +1,5 @@
-/* commit_test.c - what a log says that has stopped, when a lazy one is synced, and who commits after
- * somebody has waited for the lead. */
+/* commit_test.c - what a log says that has stopped, when a lazy one is synced, how many
+ * completions run at once, and who commits after somebody has waited for the lead. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -130,6 +130,40 @@ static void a_lazy_log_is_synced_in_time(void **state)
     assert_int_equal(syncs_after(w, 1000), 2);
 }
 
+static void note_done(void *user, int rc, const struct weir__log_receipt *r,
+                      const struct weir_error *err)
+{
+    struct world *w = user;
+
+    (void)rc, (void)r, (void)err;
+    __atomic_fetch_add(&w->done, 1, __ATOMIC_SEQ_CST);
+}
+
+static int done_after(struct world *w, uint64_t most)
+{
+    weir__mutex_lock(&w->log->lock);
+    weir__log_run_completions(w->log, most);
+    weir__mutex_unlock(&w->log->lock);
+    return w->done;
+}
+
+/* They are called by 64, until at least so many were. */
+static void completions_run_for_a_while(void **state)
+{
+    struct world *w = *state;
+
+    open_log(w);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(weir__log_append(w->log, &some, 0, note_done, w, NULL), 0);
+    weir__mutex_lock(&w->log->lock);
+    assert_int_equal(weir__log_lead(w->log, NULL), 0);
+    weir__mutex_unlock(&w->log->lock);
+    assert_int_equal(done_after(w, 0), 0);
+    assert_int_equal(done_after(w, 64), 64);
+    assert_int_equal(done_after(w, 65), 192);
+    assert_int_equal(done_after(w, 1), 200);
+}
+
 /* ---- threads ---- */
 
 static void hold_sync(struct simfs *disk, enum simfs_call call, bool entering, void *user)
@@ -154,15 +188,6 @@ static void *run_append(void *arg)
     struct world *w = arg;
 
     return append_wait(w, NULL) == 0 ? arg : NULL;
-}
-
-static void note_done(void *user, int rc, const struct weir__log_receipt *r,
-                      const struct weir_error *err)
-{
-    struct world *w = user;
-
-    (void)rc, (void)r, (void)err;
-    __atomic_fetch_add(&w->done, 1, __ATOMIC_SEQ_CST);
 }
 
 static bool await(const int *flag)
@@ -200,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_stopped_log_says_why),
         CASE(a_lazy_log_is_synced_in_time),
+        CASE(completions_run_for_a_while),
         CASE(the_pool_commits_after_somebody_waited),
     };
 

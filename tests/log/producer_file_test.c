@@ -244,6 +244,54 @@ static void many_unfinished_files_forget_nobody(void **state)
     for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
 }
 
+/* Two openings of files in a row. */
+struct refusal {
+    unsigned first, opened;
+};
+
+static void refuse_two(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct simfs_fault once = {.kinds = SIMFS_OPEN, .at = 1, .rc = WEIR_EIO};
+    struct refusal *r = user;
+
+    if (!entering || call != SIMFS_OPEN) return;
+    r->opened++;
+    if (r->opened == r->first || r->opened == r->first + 1) simfs_fail(disk, &once);
+}
+
+/* Of two files, the one that was to be opened behind the other cannot be: it is not taken for the
+ * other, and is there when the disk gives it again. */
+static void a_refused_file_is_as_if_it_were_not_there(void **state)
+{
+    struct bench *b = *state;
+    struct simfs *good;
+    unsigned missing = 0;
+
+    start(b);
+    for (uint64_t id = 1; id <= 10; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(workload_close(&b->w), 0);
+    leave_file(b, 2);
+    good = b->w.disk;
+    for (struct refusal r = {1, 0}; r.first <= r.opened + 1; r.first++) {
+        b->w.disk = simfs_clone(good);
+        b->warnings = 0;
+        r.opened = 0;
+        simfs_hook(b->w.disk, refuse_two, &r);
+        if (workload_open(&b->w, NULL) == 0) assert_int_equal(workload_close(&b->w), 0);
+        simfs_hook(b->w.disk, NULL, NULL);
+        missing += b->warnings && strstr(b->warning, "/producers-00000001.tab: it is missing;");
+        simfs_fail(b->w.disk, NULL);
+        assert_int_equal(simfs_open_files(b->w.disk), 0);
+        start(b);
+        for (uint64_t id = 1; id <= 10; id++) assert_true(known(b, id, 0));
+        assert_int_equal(workload_close(&b->w), 0);
+        simfs_free(b->w.disk);
+        b->w.disk = good;
+    }
+    assert_int_equal(missing, 1);
+}
+
 /* A roll that found no room for the next segment has told the file of its producers already. When the segment
  * is lost, so are its events; but who published them is known, as far as the log is known to have been
  * on disk. */
@@ -518,6 +566,7 @@ int main(void)
         CASE(one_refused_call_forgets_nobody),
         CASE(a_missing_file_is_told),
         CASE(many_unfinished_files_forget_nobody),
+        CASE(a_refused_file_is_as_if_it_were_not_there),
         CASE(a_lost_segment_forgets_nobody_of_the_file),
         CASE(the_file_with_the_last_append_is_taken),
         CASE(an_unfinished_append_is_silent),
