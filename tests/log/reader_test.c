@@ -1,5 +1,5 @@
-/* reader_test.c - how much a reader takes at once, with how much memory, and how many files it leaves
- * open. */
+/* reader_test.c - how much a reader takes at once, with how much memory, what it asks for in advance, and
+ * how many files it leaves open. */
 #include "log/reader.h"
 #include "log/stepped.h"
 
@@ -8,8 +8,8 @@
 static int set_up(void **state)
 {
     struct world *w = world_new((struct weir__log_options){.partitions = 2,
-                                                           .segment_bytes_min = 1024 * KIB,
-                                                           .segment_bytes_max = 1024 * KIB});
+                                                           .segment_bytes_min = 8 * MIB,
+                                                           .segment_bytes_max = 8 * MIB});
 
     start(w);
     *state = w;
@@ -154,6 +154,123 @@ static void some_files_stay_open(void **state)
     weir__log_reader_close(r);
 }
 
+/* ---- asking in advance ---- */
+
+#define ASKED_MAX 8
+
+struct asked {
+    uint64_t count, bytes;
+    uint64_t at[ASKED_MAX], len[ASKED_MAX]; /* of the first ones */
+};
+
+static void note_asked(uint64_t at, uint64_t len, void *user)
+{
+    struct asked *a = user;
+
+    if (a->count < ASKED_MAX) a->at[a->count] = at;
+    if (a->count < ASKED_MAX) a->len[a->count] = len;
+    a->count++;
+    a->bytes += len;
+}
+
+/* What the next call asks for. */
+static struct asked asked_by_next(struct world *w, struct weir__log_reader *r)
+{
+    struct asked a = {0};
+
+    simfs_on_prefetch(w->disk, note_asked, &a);
+    assert_int_equal(next(r, 1), 1);
+    simfs_on_prefetch(w->disk, NULL, NULL);
+    return a;
+}
+
+/* Batches of 8 KiB that lie close together are left to the kernel; others are asked for, those with at
+ * most 16 KiB between them as one stretch. */
+static void what_lies_apart_is_asked_for(void **state)
+{
+    const struct {
+        uint64_t between[2]; /* 0: there is nothing more */
+        uint64_t len[3];
+        int more; /* side by side with the first */
+    } cases[] = {{{16 * KIB}, {0}, 0},
+                 {{16 * KIB + 8}, {8 * KIB, 8 * KIB}, 0},
+                 {{8 * KIB, 8 * KIB}, {0}, 0},
+                 {{8 * KIB, 8 * KIB + 8}, {40 * KIB + 8}, 0},
+                 {{16 * KIB, 16 * KIB}, {56 * KIB}, 0},
+                 {{16 * KIB, 16 * KIB + 8}, {32 * KIB, 8 * KIB}, 0},
+                 {{16 * KIB + 8, 16 * KIB + 8}, {8 * KIB, 8 * KIB, 8 * KIB}, 0},
+                 {{16 * KIB + 8}, {16 * KIB, 8 * KIB}, 1}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world *w = *state;
+        uint64_t at = weir__log_active(w->log)->data - weir__log_active(w->log)->h.base;
+        struct weir__log_reader *r;
+        struct asked a;
+
+        for (int k = 0; k <= cases[i].more; k++) put_into(w, 0, 8 * KIB);
+        for (int k = 0; k < 2 && cases[i].between[k]; k++) {
+            put_into(w, 1, (uint32_t)cases[i].between[k]);
+            put_into(w, 0, 8 * KIB);
+        }
+        reopen(w);
+        r = open_reader(w, 8 * KIB);
+        a = asked_by_next(w, r);
+        for (uint64_t k = 0; k < 3 && cases[i].len[k]; k++) {
+            assert_in_range(k + 1, 1, a.count);
+            assert_int_equal(a.at[k], at);
+            assert_int_equal(a.len[k], cases[i].len[k]);
+            at += cases[i].len[k] + 16 * KIB + 8;
+            assert_true(k + 1 == a.count || cases[i].len[k + 1]);
+        }
+        if (cases[i].len[0] == 0) assert_int_equal(a.count, 0);
+        weir__log_reader_close(r);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
+/* What was asked for is not asked for again, unless the reader goes back; also of the index's next
+ * chunk. */
+static void each_is_asked_for_once(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_reader *r;
+
+    for (uint32_t i = 0; i < WEIR__INDEX_CHUNK + 2; i++) {
+        put_into(w, 0, 128);
+        put_into(w, 1, 16 * KIB + 8);
+    }
+    reopen(w);
+    r = open_reader(w, 8 * KIB);
+    assert_int_equal(asked_by_next(w, r).count, WEIR__INDEX_CHUNK + 2);
+    assert_int_equal(asked_by_next(w, r).count, 0);
+    weir__log_reader_seek(r, 10);
+    assert_int_equal(asked_by_next(w, r).count, 0);
+    weir__log_reader_seek(r, 9);
+    assert_int_equal(asked_by_next(w, r).count, WEIR__INDEX_CHUNK + 2 - 9);
+    weir__log_reader_seek(r, WEIR__INDEX_CHUNK);
+    assert_int_equal(asked_by_next(w, r).count, 0);
+    weir__log_reader_close(r);
+}
+
+/* 4 MiB at most, and no more than one batch more with each that is read. */
+static void no_more_is_asked_for_than_4_mib(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_reader *r;
+
+    for (int i = 0; i < 110; i++) {
+        put_into(w, 0, 40 * KIB);
+        put_into(w, 1, 16 * KIB + 8);
+    }
+    reopen(w);
+    r = open_reader(w, 8 * KIB);
+    assert_int_equal(asked_by_next(w, r).bytes, 103 * 40 * KIB); /* the last one in part */
+    assert_int_equal(asked_by_next(w, r).bytes, 40 * KIB);
+    assert_int_equal(asked_by_next(w, r).bytes, 40 * KIB);
+    weir__log_reader_close(r);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -162,6 +279,9 @@ int main(void)
         CASE(memory_is_given_back),
         CASE(near_ones_are_read_together),
         CASE(some_files_stay_open),
+        CASE(what_lies_apart_is_asked_for),
+        CASE(each_is_asked_for_once),
+        CASE(no_more_is_asked_for_than_4_mib),
     };
 
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);

@@ -399,9 +399,9 @@ static int size_file(struct weir__file *file, uint64_t *out, struct weir_error *
 
 static void prefetch_file(struct weir__file *file, uint64_t at, uint64_t len)
 {
-    (void)file;
-    (void)at;
-    (void)len;
+    struct simfs *s = file_of(file)->fs;
+
+    if (s->prefetch) s->prefetch(at, len, s->prefetch_user);
 }
 
 static void close_file(struct weir__file *file)

@@ -58,6 +58,11 @@ typedef void (*simfs_hook_fn)(struct simfs *, enum simfs_call, bool entering, vo
 
 void simfs_hook(struct simfs *, simfs_hook_fn, void *user);
 void simfs_hook_copy(struct simfs *to, const struct simfs *from);
+
+/* Called with what a file is asked for in advance. */
+typedef void (*simfs_prefetch_fn)(uint64_t at, uint64_t len, void *user);
+void simfs_on_prefetch(struct simfs *, simfs_prefetch_fn, void *user);
+
 uint64_t simfs_calls(struct simfs *, unsigned kinds); /* a set of enum simfs_call */
 int simfs_open_files(struct simfs *);
 

@@ -93,6 +93,8 @@ struct simfs {
     int spoilt_count;
     simfs_hook_fn hook;
     void *hook_user;
+    simfs_prefetch_fn prefetch;
+    void *prefetch_user;
 };
 
 /* Memory or the end of the test. Grows an array to hold one more. */

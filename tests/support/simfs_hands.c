@@ -18,6 +18,12 @@ void simfs_hook_copy(struct simfs *to, const struct simfs *from)
     simfs_hook(to, from->hook, from->hook_user);
 }
 
+void simfs_on_prefetch(struct simfs *s, simfs_prefetch_fn fn, void *user)
+{
+    s->prefetch = fn;
+    s->prefetch_user = user;
+}
+
 uint64_t simfs_calls(struct simfs *s, unsigned kinds)
 {
     uint64_t sum = 0;
