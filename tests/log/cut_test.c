@@ -155,6 +155,45 @@ static void what_is_saved_is_durable(void **state)
     }
 }
 
+#define LARGE "log/cut-1000000000008200-2.bin"
+#define GROUP WEIR__LOG_GROUP_BYTES_MAX
+
+/* Of a large segment, as much as one group can have written, or one batch that is larger. */
+static void as_much_as_one_write_is_saved(void **state)
+{
+    static uint8_t letters[GROUP + 8192], got[GROUP + 8192];
+    const uint64_t torn[] = {0, GROUP - 8, GROUP, GROUP + 16};
+    struct weir__log_options o = {.dir = "log",
+                                  .hub_id = 1,
+                                  .partitions = 1,
+                                  .segment_bytes_min = 4 * GROUP,
+                                  .segment_bytes_max = 4 * GROUP,
+                                  .no_threads = true};
+    struct world large = {.disk = simfs_new()};
+
+    (void)state;
+    o.fs = simfs_fs(large.disk);
+    assert_int_equal(weir__log_create(&o, NULL), 0);
+    assert_int_equal(weir__log_open(&large.log, &o, NULL), 0);
+    for (size_t i = 0; i < sizeof letters; i++) letters[i] = (uint8_t)('a' + i % 23);
+    simfs_poke(large.disk, "log/00000001.seg", letters, sizeof letters, SAVED_AT);
+    for (size_t i = 0; i < sizeof torn / sizeof torn[0]; i++) {
+        struct weir__scan scan = weir__scan_active(large.log, false);
+        uint64_t want = torn[i] > GROUP ? torn[i] : GROUP;
+
+        large.log->control.epoch = 2;
+        scan.file = weir__log_active(large.log)->file;
+        scan.torn_bytes = torn[i];
+        assert_int_equal(weir__scan_init(&scan, NULL), 0);
+        assert_int_equal(weir__cut_save(large.log, &scan, WEIR__LOG_ORIGIN + SAVED_AT, NULL), 0);
+        weir__scan_fini(&scan);
+        assert_int_equal(simfs_peek(large.disk, LARGE, got, sizeof got, 0), want);
+        assert_int_equal(memcmp(got, letters, want), 0);
+    }
+    weir__log_close(large.log, NULL);
+    simfs_free(large.disk);
+}
+
 /* A full disk does without, and nothing half is left. Another error is told. */
 static void a_full_disk_does_without(void **state)
 {
@@ -179,9 +218,8 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(only_old_cuts_go),
-        CASE(many_go_in_turns),
-        CASE(what_is_saved_is_durable),
+        CASE(only_old_cuts_go),         CASE(many_go_in_turns),
+        CASE(what_is_saved_is_durable), CASE(as_much_as_one_write_is_saved),
         CASE(a_full_disk_does_without),
     };
 

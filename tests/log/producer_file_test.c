@@ -101,7 +101,7 @@ static void seven_days_are_remembered(void **state)
     assert_false(remembered(b, 1)); /* though the file still has it */
 }
 
-/* Several blocks; one bit of each in turn. */
+/* Several blocks; one bit of each in turn, somewhere or in the last byte. */
 static void damage_costs_a_block_and_is_told(void **state)
 {
     struct bench *b = *state;
@@ -120,7 +120,7 @@ static void damage_costs_a_block_and_is_told(void **state)
         struct simfs *good = simfs_clone(b->w.disk);
         uint64_t lost = 0;
 
-        simfs_flip(b->w.disk, path, (block * BLOCK + 777) * 8 + 3);
+        simfs_flip(b->w.disk, path, (block * BLOCK + (block % 2 ? BLOCK - 1 : 777)) * 8 + 3);
         b->warnings = 0;
         start(b);
         assert_int_equal(stats_of(b).damaged_ranges, 1);
@@ -181,7 +181,11 @@ static void one_refused_call_forgets_nobody(void **state)
     for (once.at = 1; struck; once.at++) {
         b->w.disk = simfs_clone(good);
         simfs_fail(b->w.disk, &once);
-        if (workload_open(&b->w, NULL) == 0) assert_int_equal(workload_close(&b->w), 0);
+        if (workload_open(&b->w, NULL) == 0) {
+            assert_int_equal(stats_of(b).producers, 10);
+            assert_int_equal(workload_close(&b->w), 0);
+        }
+        assert_int_equal(b->warnings, 0);
         struck = simfs_failed(b->w.disk);
         simfs_fail(b->w.disk, NULL);
         start(b);

@@ -127,6 +127,37 @@ static void near_ones_are_read_together(void **state)
     }
 }
 
+/* What a call says of damage is of that call. */
+static void damage_is_over_behind_it(void **state)
+{
+    struct world *w = *state;
+    struct weir__log_reader *r;
+    struct weir__log_view view;
+    uint64_t first, last, missed;
+    uint32_t count;
+
+    for (int i = 0; i < 3; i++) put_into(w, 0, 8 * KIB);
+    simfs_flip(w->disk, "log/00000001.seg",
+               (weir__log_active(w->log)->data - WEIR__LOG_ORIGIN + 9 * KIB) * 8);
+    reopen(w);
+    r = open_reader(w, 8 * KIB);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(next(r, 1), 1);
+        weir__log_reader_damage(r, &first, &last);
+        assert_true(first > last);
+        assert_int_equal(weir__log_reader_next(r, &view, 1, &count, &missed, NULL), WEIR_ECORRUPT);
+        weir__log_reader_damage(r, &first, &last);
+        assert_int_equal(first, 1);
+        assert_int_equal(last, 1);
+        weir__log_reader_seek(r, 2);
+        assert_int_equal(next(r, 1), 1);
+        weir__log_reader_damage(r, &first, &last);
+        assert_true(first > last);
+        weir__log_reader_seek(r, 0);
+    }
+    weir__log_reader_close(r);
+}
+
 /* A reader of very many segments leaves the files of some of them open for the next one. */
 static void some_files_stay_open(void **state)
 {
@@ -275,13 +306,10 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(memory_says_how_many),
-        CASE(memory_is_given_back),
-        CASE(near_ones_are_read_together),
-        CASE(some_files_stay_open),
-        CASE(what_lies_apart_is_asked_for),
-        CASE(each_is_asked_for_once),
-        CASE(no_more_is_asked_for_than_4_mib),
+        CASE(memory_says_how_many),        CASE(memory_is_given_back),
+        CASE(near_ones_are_read_together), CASE(damage_is_over_behind_it),
+        CASE(some_files_stay_open),        CASE(what_lies_apart_is_asked_for),
+        CASE(each_is_asked_for_once),      CASE(no_more_is_asked_for_than_4_mib),
     };
 
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);

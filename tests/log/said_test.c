@@ -133,6 +133,7 @@ static void bad_copies_are_told(void **state)
 static void lost_files_are_told(void **state)
 {
     struct scene *s = *state;
+    struct weir__log_stats stats;
 
     lose(s, "log/00000002.seg");
     lose(s, "log/producers-00000001.tab");
@@ -142,6 +143,8 @@ static void lost_files_are_told(void **state)
                  "it\n"
                  "warning damage file=log/producers-00000001.tab: it is missing; up to 84 "
                  "producers may be forgotten: a repeat of theirs could be stored twice\n");
+    weir__log_stats(s->log, &stats);
+    assert_int_equal(stats.damaged_ranges, 2);
 }
 
 static void an_opening_without_room_is_told(void **state)
