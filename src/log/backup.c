@@ -147,7 +147,8 @@ struct walk {
     bool unread;        /* the disk did not give what was asked for last */
 };
 
-/* The len bytes at a log position in one piece; *out NULL when the file ends before. */
+/* The len bytes at a log position in one piece, a header when there is no window yet; *out NULL when
+ * the file ends before. */
 static int look_at(struct walk *w, uint64_t position, size_t len, const uint8_t **out,
                    struct weir_error *err)
 {
@@ -157,7 +158,6 @@ static int look_at(struct walk *w, uint64_t position, size_t len, const uint8_t 
 
     *out = NULL;
     if (w->window_len == 0 || at < w->window_at || at + len > w->window_at + w->window_len) {
-        if (want < len + WEIR__FS_BLOCK) want = WINDOW_BYTES;
         rc = w->file->ops->read(w->file, w->window, want, begin, &w->window_len, err);
         if (rc != 0) return rc;
         w->window_at = begin;

@@ -193,7 +193,6 @@ static int make_files(struct weir__log *log, struct weir_error *err)
     weir__retention_start(log);
     log->control.keep = weir__retention_save(log);
     log->control.first_segment = log->control.last_segment = 1;
-    log->control.watermark = log->control.epoch_start = WEIR__LOG_ORIGIN;
     capacity = weir__capacity_next(log, false, 0);
     rc = weir__log_make_segment(log, capacity, capacity, &seg, err);
     if (rc != 0) goto out;
