@@ -114,6 +114,46 @@ static void tidying_knows_what_is_on_its_way(void **state)
     assert_int_equal(b->warnings, 0);
 }
 
+/* One batch of each of them, not yet written. */
+static void publish_all(struct bench *b, uint64_t count, uint32_t turn)
+{
+    for (uint64_t id = 1; id <= count; id++) {
+        struct weir__log_batch batch = {.partition = (uint32_t)(id % 5),
+                                        .count = 2,
+                                        .producer = {id, 1, turn * 2},
+                                        .body = {{(const uint8_t *)"12345678", 8}}};
+
+        assert_int_equal(weir__log_append(b->w.log, &batch, 0, answer, NULL, NULL), 0);
+    }
+}
+
+/* Also when more are on their way than are written at once. */
+static void tidying_knows_very_many_on_their_way(void **state)
+{
+    const uint64_t many = WEIR__PRODUCER_ROWS * PER_BLOCK + 10;
+    struct bench *b = *state;
+
+    b->w.options.segment_bytes_min = b->w.options.segment_bytes_max = 4u << 20;
+    b->w.options.tail_bytes = 4u << 20;
+    b->w.options.producers_tidy_blocks = 1000;
+    start(b);
+    publish_all(b, many, 0);
+    assert_int_equal(weir__log_flush(b->w.log, WAIT, NULL), 0);
+    workload_roll(&b->w);
+    b->w.log->producer_file.damaged = true; /* reason enough to write it again */
+    publish_all(b, many, 1);
+    assert_int_equal(weir__log_step(b->w.log, NULL), 0);
+    assert_int_equal(files_of(b), 1);
+    assert_non_null(strstr(file_of(b), "-00000002."));
+    assert_int_equal(simfs_size(b->w.disk, file_of(b)), (1 + WEIR__PRODUCER_ROWS + 1) * BLOCK);
+    workload_crash(&b->w, SIMFS_KEEP_NONE, 0);
+    assert_int_equal(stats_of(b).producers, many);
+    publish_all(b, many, 0);
+    assert_int_equal(weir__log_flush(b->w.log, WAIT, NULL), 0);
+    assert_int_equal(stats_of(b).batches, 0); /* all of them are known */
+    assert_int_equal(b->warnings, 0);
+}
+
 /* ---- what comes while the new file is written ---- */
 
 #define MANY (2 * PER_BLOCK)
@@ -245,6 +285,7 @@ int main(void)
         CASE(old_records_are_tidied_away),
         CASE(tidying_that_fails_forgets_nobody),
         CASE(tidying_knows_what_is_on_its_way),
+        CASE(tidying_knows_very_many_on_their_way),
         CASE(a_roll_meanwhile_makes_another_pass),
         CASE(a_group_taken_back_meanwhile_begins_it_again),
         CASE(a_large_file_takes_more_than_one_look),
