@@ -110,6 +110,25 @@ static void failures_are_tried_again(void **state)
     w->log->failed = 0;
 }
 
+/* A segment's time begins with its first event, however long ago upkeep has looked. */
+static void a_segment_is_as_old_as_its_first_event(void **state)
+{
+    const int64_t day_ms = 24 * 3600 * 1000;
+    struct world *w = *state;
+    struct weir__log_stats stats;
+
+    w->o.retain_ms = 8 * day_ms; /* an eighth of that is one segment's time */
+    start(w);
+    simclock_pass(&w->clock, day_ms / 2);
+    put(w, 8 * KIB);
+    step(w, day_ms - 1);
+    weir__log_stats(w->log, &stats);
+    assert_int_equal(stats.segments, 1);
+    step(w, 1);
+    weir__log_stats(w->log, &stats);
+    assert_int_equal(stats.segments, 2);
+}
+
 /* ---- the next segment ---- */
 
 /* It is made once the active one is half full, and goes when nothing was appended for a minute. */
@@ -281,11 +300,17 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(an_idle_log_comes_to_rest),          CASE(what_is_late_is_due),
-        CASE(a_lazy_sync_is_due_in_time),         CASE(failures_are_tried_again),
-        CASE(a_spare_is_there_when_it_is_needed), CASE(a_flood_has_its_spare_at_once),
-        CASE(a_refused_spare_is_tried_again),     CASE(a_resting_log_gives_space_back),
-        CASE(an_unused_log_rests_at_once),        CASE(expiry_follows_a_failed_mark),
+        CASE(an_idle_log_comes_to_rest),
+        CASE(what_is_late_is_due),
+        CASE(a_lazy_sync_is_due_in_time),
+        CASE(failures_are_tried_again),
+        CASE(a_segment_is_as_old_as_its_first_event),
+        CASE(a_spare_is_there_when_it_is_needed),
+        CASE(a_flood_has_its_spare_at_once),
+        CASE(a_refused_spare_is_tried_again),
+        CASE(a_resting_log_gives_space_back),
+        CASE(an_unused_log_rests_at_once),
+        CASE(expiry_follows_a_failed_mark),
     };
 
     return cmocka_run_group_tests_name("upkeep", tests, NULL, NULL);
