@@ -129,6 +129,25 @@ static void a_segment_is_as_old_as_its_first_event(void **state)
     assert_int_equal(stats.segments, 2);
 }
 
+/* Time that has passed since upkeep has looked is not lost with the machine. */
+static void a_closed_log_keeps_its_time(void **state)
+{
+    const int64_t hour_ms = 3600 * 1000;
+    struct world *w = *state;
+    int64_t before_ms;
+
+    w->clock.boot = 1;
+    start(w);
+    before_ms = weir__log_keep_ms(w->log);
+    put(w, 8 * KIB);
+    simclock_pass(&w->clock, hour_ms);
+    assert_int_equal(weir__log_close(w->log, NULL), 0);
+    w->clock.boot = 2;
+    w->clock.mono_ms = 1000;
+    assert_int_equal(weir__log_open(&w->log, &w->o, NULL), 0);
+    assert_int_equal(weir__log_keep_ms(w->log) - before_ms, hour_ms);
+}
+
 /* ---- the next segment ---- */
 
 /* It is made once the active one is half full, and goes when nothing was appended for a minute. */
@@ -305,6 +324,7 @@ int main(void)
         CASE(a_lazy_sync_is_due_in_time),
         CASE(failures_are_tried_again),
         CASE(a_segment_is_as_old_as_its_first_event),
+        CASE(a_closed_log_keeps_its_time),
         CASE(a_spare_is_there_when_it_is_needed),
         CASE(a_flood_has_its_spare_at_once),
         CASE(a_refused_spare_is_tried_again),
