@@ -218,6 +218,28 @@ static void the_pool_commits_after_somebody_waited(void **state)
     assert_int_equal(w->log->lead_waiters, 0);
 }
 
+static void append_more(void *user, int rc, const struct weir__log_receipt *r,
+                        const struct weir_error *err)
+{
+    struct world *w = user;
+
+    (void)rc, (void)r, (void)err;
+    if (weir__log_append(w->log, &some, 0, note_done, w, NULL) != 0) abort();
+}
+
+/* What comes while completions run is committed behind them, though nobody asks for it any more. */
+static void what_completions_append_is_committed(void **state)
+{
+    struct world *w = *state;
+
+    w->o.no_threads = false;
+    w->o.clock = (struct weir__clock){0};
+    open_log(w);
+    weir__pool_leave(w->log->pool, &w->log->upkeep); /* which would come to it in the end */
+    assert_int_equal(weir__log_append(w->log, &some, WAIT, append_more, w, NULL), 0);
+    assert_true(await(&w->done));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -227,6 +249,7 @@ int main(void)
         CASE(a_lazy_log_is_synced_in_time),
         CASE(completions_run_for_a_while),
         CASE(the_pool_commits_after_somebody_waited),
+        CASE(what_completions_append_is_committed),
     };
 
     return cmocka_run_group_tests_name("commit", tests, NULL, NULL);

@@ -157,6 +157,10 @@ static void an_opening_without_room_is_told(void **state)
         s->said,
         "error full dir=log: there is no room to begin; it can be read, "
         "and takes nothing in until there is: writing control file: log/control: " FAULT "\n");
+    assert_int_equal(s->log->roll_rc, WEIR_ENOSPACE);
+    simfs_fail(s->at.disk, NULL);
+    assert_int_equal(weir__log_step(s->log, NULL), 0);
+    assert_int_equal(s->log->roll_rc, 0); /* or upkeep would look every second */
 }
 
 /* The control file of an earlier time: the segments know better, and nothing is lost. */
