@@ -70,6 +70,8 @@ static void values_are_shown_by_their_type(void **state)
                       2, "a=x0102030405060708,b=x00112233445566778899aabbccddeeff");
 }
 
+#define ERROR " 00 53 1d c0 05 01 a3 02 'ab'"
+
 /* Eight items but not nine, and four levels but not five. */
 static void items_and_levels_are_bounded(void **state)
 {
@@ -81,6 +83,12 @@ static void items_and_levels_are_bounded(void **state)
     assert_properties("a3 01 'v' c0 08 01 c0 05 01 c0 02 01 43", 1, "v=[[[0]]]");
     assert_properties("a3 01 'v' c0 0b 01 c0 08 01 c0 05 01 c0 02 01 43", 1, "v=[[[[..]]]]");
     assert_properties("a3 01 'v' 00 a3 01 'd' a1 01 't'", 1, "v=@d:\"t\"");
+    assert_properties("a3 01 'v' c0 0e 01 c0 0b 01" ERROR, 1, "v=[[error(condition=ab)]]");
+    assert_properties("a3 01 'v' c0 11 01 c0 0e 01 c0 0b 01" ERROR, 1,
+                      "v=[[[error(condition=..)]]]");
+    assert_properties("a3 01 'v' c0 0b 01 c0 08 01 00 a3 01 'd' a1 01 't'", 1, "v=[[@d:\"t\"]]");
+    assert_properties("a3 01 'v' c0 0e 01 c0 0b 01 c0 08 01 00 a3 01 'd' a1 01 't'", 1,
+                      "v=[[[@..:..]]]");
 }
 
 /* What does not print is escaped; 96 bytes of text and 48 of others are shown, and how many more. */
