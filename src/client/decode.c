@@ -54,21 +54,22 @@ static int decode_properties(const struct weir__amqp_message *m, struct weir__ar
     struct weir__amqp_value name, value;
     struct weir__amqp_items items;
     struct weir_property *properties;
-    uint32_t count = map.count / 2, i;
+    uint32_t count = map.count / 2;
 
     if (count == 0) return 0;
     if (count > map.bytes.len) return WEIR_EINVAL; /* a name takes a byte at least */
     properties = weir__arena_take(arena, count * sizeof *properties);
     if (!properties) return WEIR_ENOMEM;
     weir__amqp_items_init(&items, &map);
-    for (i = 0; i < count && weir__amqp_items_next(&items, &name); i++) {
-        const uint8_t *start = items.in.at;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *start;
+        if (!weir__amqp_items_next(&items, &name)) return WEIR_EINVAL;
+        start = items.in.at;
         if (name.type != WEIR__AMQP_STRING && name.type != WEIR__AMQP_SYMBOL) return WEIR_EINVAL;
         if (!weir__amqp_items_next(&items, &value)) return WEIR_EINVAL;
         properties[i].name = outer(name.bytes);
         properties[i].value = from_amqp(&value, weir_bytes(start, (size_t)(items.in.at - start)));
     }
-    if (i < count) return WEIR_EINVAL;
     out->properties = properties;
     out->property_count = count;
     return 0;
