@@ -290,6 +290,86 @@ static void small_compounds_can_be_too_deep(void **state)
     }
 }
 
+/* Where it stops, and why; the bytes behind the value are not looked at. */
+static void a_list_says_what_is_wrong_with_it(void **state)
+{
+    static const struct {
+        const char *hex, *why;
+        size_t at;
+    } rows[] = {
+        {"c0 09 07 40 40 40 40 40 40 40 40 40 40", "bytes after the last item", 10},
+        {"c0 0a 09 52 05 40 40 40 40 40 40 40 40", "ends too early", 12},
+        {"d0 00000006 00000003 40 40 40", "more items than bytes", 5},
+        {"d0 00000006 00000002 40 40 40", NULL, 11},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__bytes b = sample_hex(rows[i].hex);
+        struct weir__amqp_cursor c = weir__amqp_cursor_of(b);
+        assert_int_equal(weir__amqp_check(&c), !rows[i].why);
+        if (rows[i].why) assert_string_equal(c.why, rows[i].why);
+        assert_int_equal(weir__amqp_offset(&c), rows[i].at);
+        sample_free(b);
+    }
+}
+
+/* Described values in each other: as the value of the one around it, or as its descriptor. */
+static size_t put_described(uint8_t *to, size_t depth, bool inside)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < depth; i++) {
+        to[len++] = 0x00;
+        if (!inside) to[len++] = 0x44;
+    }
+    for (size_t i = 0; i <= (inside ? depth : 0); i++) to[len++] = 0x44;
+    return len;
+}
+
+/* All that steps over described values goes as deep, and says where it is too deep. */
+static void stepping_over_has_a_depth(void **state)
+{
+    uint8_t bytes[4 * WEIR__AMQP_DEPTH_MAX] = {0};
+    struct weir__amqp_value v;
+
+    (void)state;
+    for (size_t i = 0; i < 12; i++) {
+        size_t depth = WEIR__AMQP_DEPTH_MAX + i % 2, way = i / 4;
+        bool inside = i % 4 > 1, good = depth == WEIR__AMQP_DEPTH_MAX;
+        size_t len = put_described(bytes, depth, inside);
+        struct weir__bytes b = sample_copy(weir__bytes_of(bytes, len));
+        struct weir__amqp_cursor c = weir__amqp_cursor_of(b);
+        assert_int_equal(way == 0   ? weir__amqp_skip(&c)
+                         : way == 1 ? weir__amqp_read(&c, &v)
+                                    : weir__amqp_check(&c),
+                         good);
+        assert_int_equal(weir__amqp_offset(&c), good ? len : depth - 1 + (inside ? 0 : depth - 1));
+        if (!good) assert_string_equal(c.why, "values are nested too deep");
+        sample_free(b);
+    }
+}
+
+/* The items of an array are a level of their own, and so is what describes them. */
+static void what_describes_an_arrays_items_has_a_depth(void **state)
+{
+    (void)state;
+    for (size_t depth = WEIR__AMQP_DEPTH_MAX - 1; depth <= WEIR__AMQP_DEPTH_MAX; depth++) {
+        uint8_t bytes[4 * WEIR__AMQP_DEPTH_MAX] = {0x00};
+        size_t len = 1 + put_described(bytes + 1, depth, false);
+        struct weir__amqp_value v = weir__amqp_bytes(WEIR__AMQP_ARRAY, bytes, len + 2), item;
+        struct weir__amqp_items items;
+        bool good = depth < WEIR__AMQP_DEPTH_MAX;
+        bytes[len] = 0x50;
+        bytes[len + 1] = 7;
+        v.count = 1;
+        weir__amqp_items_init(&items, &v);
+        assert_int_equal(items.descriptor.len, good ? len - 1 : 0);
+        assert_int_equal(weir__amqp_items_next(&items, &item), good);
+        if (good) assert_int_equal(item.u, 7);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +378,9 @@ int main(void)
         cmocka_unit_test(both_checks_agree),
         cmocka_unit_test(runs_of_small_values_are_read_to_the_byte),
         cmocka_unit_test(both_know_how_deep_is_too_deep),
+        cmocka_unit_test(a_list_says_what_is_wrong_with_it),
+        cmocka_unit_test(stepping_over_has_a_depth),
+        cmocka_unit_test(what_describes_an_arrays_items_has_a_depth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

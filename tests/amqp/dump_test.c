@@ -101,6 +101,9 @@ static void text_and_bytes_are_bounded(void **state)
                       "\" \\x5c=\"a\\x22 ~\\x5c\\x1f\\x7f\\x80\\x00z\"");
     memset(text, 't', sizeof text - 1);
     memset(hex, '1', sizeof hex - 1);
+    assert_properties("a3 01 'v' a0 21 111111111111111111111111111111111111111111111111111111111111"
+                      "111122",
+                      1, "v=x111111111111111111111111111111111111111111111111111111111111111122");
     for (int more = 0; more < 2; more++) {
         snprintf(pairs, sizeof pairs, "a3 01 'v' a1 %02x '%.*s'", 96 + more, 96 + more, text);
         snprintf(want, sizeof want, "v=\"%.96s%s\"", text, more ? "..+1" : "");

@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "amqp/message.h"
 
 #include "sample.h"
@@ -536,6 +538,7 @@ static void wrong_types_are_not_written(void **state)
     struct weir__amqp_writer w;
     struct weir_error err;
     uint8_t room[64];
+    char name[65];
 
     (void)state;
     p.content_type = weir__amqp_bytes(WEIR__AMQP_STRING, "text/plain", 10);
@@ -551,6 +554,16 @@ static void wrong_types_are_not_written(void **state)
     content.properties = &(struct weir__amqp_properties){0};
     weir__amqp_writer_init(&w, room, sizeof room);
     assert_int_equal(weir__amqp_message_write(&w, &content, &err), WEIR_EINVAL);
+    memset(name, 'n', sizeof name);
+    for (size_t len = 63; len <= sizeof name; len++) { /* 64 of them are said */
+        char text[128];
+        snprintf(text, sizeof text, "application property '%.*s' must not be a list",
+                 len < 64 ? (int)len : 64, name);
+        pair.name = weir__bytes_of(name, len);
+        weir__amqp_writer_init(&w, room, sizeof room);
+        assert_int_equal(weir__amqp_message_write(&w, &content, &err), WEIR_EINVAL);
+        assert_string_equal(err.text, text);
+    }
 }
 
 int main(void)
