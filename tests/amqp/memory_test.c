@@ -1,5 +1,6 @@
 /* Every allocation of two engines in conversation fails once: each time somebody is told, or nothing
  * is missing. All that they hold is counted at any time, and what they held is given back. */
+#include "amqp/state.h"
 #include "pair.h"
 
 #define ALLOCATIONS_MAX 2000
@@ -9,7 +10,8 @@
 #define LARGE 40000 /* of more frames than a window lets through */
 #define BACK 3000   /* the server's, of a few frames */
 #define WINDOW 64
-#define TEXTS (sizeof "u" + sizeof "pw" + sizeof "here" + 2 * sizeof "weir") /* which do not count */
+#define TEXTS                                                                                      \
+    (sizeof "u" + sizeof "pw" + sizeof "here" + 2 * sizeof "weir") /* which do not count */
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t each);
@@ -85,6 +87,13 @@ static unsigned links_made;  /* which must end, each once */
 static unsigned began, came; /* sessions; messages */
 static unsigned refused;     /* links */
 static struct weir__amqp_link *back;
+static bool traces;
+static uint64_t seen[2][2]; /* by the client and the server, of what came and of what went */
+
+static void see(void *user, bool outgoing, struct weir__bytes frame)
+{
+    ((uint64_t *)user)[outgoing] += sum_of(frame);
+}
 
 static void note(int rc)
 {
@@ -147,6 +156,17 @@ static void lose(struct side *s, const struct side *other)
     take_events(s);
 }
 
+/* What it counts, of which some is there anyway. */
+static size_t counted(const struct weir__amqp *e)
+{
+    size_t slots = e->ours.bytes + e->theirs.bytes;
+
+    for (const struct weir__amqp_session *s = e->sessions; s; s = s->next)
+        slots += s->ours.bytes + s->theirs.bytes;
+    assert_int_equal(weir__amqp_buffered(e) + sizeof *e + slots, weir__amqp_memory(e));
+    return weir__amqp_memory(e);
+}
+
 /* Twice, for what had no memory the first time. */
 static void talk(void)
 {
@@ -154,8 +174,7 @@ static void talk(void)
     settle_down(&p);
     lose(&p.client, &p.server);
     lose(&p.server, &p.client);
-    assert_int_equal(weir__amqp_memory(p.client.e) + weir__amqp_memory(p.server.e) + TEXTS,
-                     held_bytes);
+    assert_int_equal(counted(p.client.e) + counted(p.server.e) + TEXTS, held_bytes);
 }
 
 static void pass(int64_t now_ms)
@@ -170,9 +189,13 @@ static int start(void)
     struct weir__amqp_options o = {.mechanisms = WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN),
                                    .after = {.frame_bytes = 512, .unsettled = WINDOW}};
     struct weir_error err = {0};
-    int rc = weir__amqp_new(&p.server.e, &o, &err);
+    int rc;
 
+    if (traces) o.trace = see;
+    o.trace_data = seen[1];
+    rc = weir__amqp_new(&p.server.e, &o, &err);
     o.client = true;
+    o.trace_data = seen[0];
     o.user = "u";
     o.password = "pw";
     o.hostname = "here";
@@ -261,6 +284,7 @@ static void use_session(struct weir__amqp_session *s)
     send_back();
     pass(1000); /* silence, in which they give back what they do not need */
     pass(2000);
+    pass(15000); /* they say that they are alive */
     if (is_well()) send_message(to, 1);
     send_back();
     if (is_well()) attach(s, "no", WEIR__AMQP_SENDER);
@@ -352,10 +376,25 @@ static void memory_may_run_out_anywhere(void **state)
     assert_true(fails_at > 50);
 }
 
+/* Each frame of one is a frame that the other sees. */
+static void all_frames_are_seen_by_both(void **state)
+{
+    (void)state;
+    fails_at = 0;
+    traces = true;
+    converse();
+    traces = false;
+    assert_false(somebody_knows());
+    assert_true(seen[0][0] && seen[0][1]);
+    assert_int_equal(seen[0][0], seen[1][1]);
+    assert_int_equal(seen[0][1], seen[1][0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_may_run_out_anywhere),
+        cmocka_unit_test(all_frames_are_seen_by_both),
     };
 
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
