@@ -72,6 +72,7 @@ static void what_cannot_be_answered_ends_all(void **state)
         {SAY_FLOW " 40 42 41", "writing flow" NO_ROOM},
         {"15: 41 43 40 42 00 53 24 45", "writing disposition" NO_ROOM},
         {"14: 43 43 a0 01 'x' 43 42 42 | 'y'", "writing end" NO_ROOM},
+        {"13: 43 70 00000800 43 43 52 01 52 09 52 09", "writing detach" NO_ROOM},
     };
 
     (void)state;

@@ -84,9 +84,11 @@ static inline void take_events(struct side *s)
 {
     struct weir__amqp_event ev;
 
+    memset(&ev, 1, sizeof ev); /* an event says all that it promises */
     while (weir__amqp_next(s->e, &ev)) {
         keep_told(s, &ev);
         if (s->on) s->on(s, &ev);
+        memset(&ev, 1, sizeof ev);
     }
 }
 

@@ -138,6 +138,7 @@ static inline struct weir__amqp_composite peer_hear(struct peer *p, enum weir__a
                                                           p->heard_len - p->heard_at),
                                            UINT32_MAX, &f, &why),
                      WEIR__AMQP_FRAME_WHOLE);
+    if (f.type == WEIR__AMQP_FRAME_SASL) assert_int_equal(f.channel, 0); /* which it has not */
     p->heard_at += f.size;
     in = weir__amqp_cursor_of(f.body);
     assert_int_equal(weir__amqp_composite_read(&in, UINT32_MAX, &c, NULL), 0);
