@@ -120,10 +120,7 @@ static int64_t take_rest(struct weir__amqp *e, int64_t now_ms)
     bool idle_out = e->out.at && !weir__amqp_pending(e) && !e->gathered_session;
 
     if ((!idle_in && !idle_out) || e->lent) return INT64_MAX;
-    if (idle_in && e->in_cap <= SMALL_INPUT_BYTES) {
-        free_input(e);
-        idle_in = false;
-    }
+    if (idle_in && e->in_cap <= SMALL_INPUT_BYTES) free_input(e);
     if (now_ms - e->heard_ms < WEIR__AMQP_REST_MS) return e->heard_ms + WEIR__AMQP_REST_MS;
     if (idle_out) weir__buf_fini(&e->out);
     if (idle_in) free_input(e);

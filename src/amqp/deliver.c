@@ -69,9 +69,10 @@ void weir__amqp_large_frames(struct weir__amqp_link *l)
     l->frame_max = &l->s->e->peer_large_frame;
 }
 
+/* Of more bytes than one frame takes. */
 static inline size_t frames_for(size_t bytes, size_t each)
 {
-    return bytes <= each ? 1 : (bytes + each - 1) / each;
+    return (bytes + each - 1) / each;
 }
 
 static inline bool waits(const struct weir__amqp_link *l)

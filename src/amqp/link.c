@@ -85,7 +85,6 @@ static struct weir__amqp_link *make_link(struct weir__amqp_session *s, uint32_t 
     l->frame_max = &s->e->peer_frame;
     l->name_len = name.len;
     if (name.len) memcpy(l->name, name.at, name.len);
-    weir__buf_init(&l->buf, s->e->limits.partial_bytes);
     l->next = s->links;
     l->back = &s->links;
     if (l->next) l->next->back = &l->next;
