@@ -77,6 +77,33 @@ static void what_was_put_comes_in_order(void **state)
     weir__wire_row_fini(&r);
 }
 
+/* The last one that the caller may see, whether it has had it or not. */
+static void the_newest_is_known(void **state)
+{
+    struct weir__wire_item item;
+    struct weir__wire_row r;
+
+    (void)state;
+    weir__wire_row_init(&r, &pool, ANY_BYTES);
+    assert_false(weir__wire_row_newest(&r, &item));
+    put(&r, 0);
+    assert_false(weir__wire_row_newest(&r, &item)); /* it is still hidden */
+    weir__wire_row_show(&r);
+    for (uint32_t i = 1; i < 100; i++) {
+        put(&r, i);
+        weir__wire_row_show(&r);
+        assert_true(weir__wire_row_newest(&r, &item));
+        assert_int_equal(item.bytes.len, ITEM_BYTES);
+        assert_int_equal(weir__load32(item.bytes.at), i);
+        assert_int_equal(item.stored, i % 2);
+    }
+    assert_int_equal(drain(&r), 100);
+    assert_true(weir__wire_row_newest(&r, &item));
+    weir__wire_row_release(&r);
+    assert_false(weir__wire_row_newest(&r, &item));
+    weir__wire_row_fini(&r);
+}
+
 /* A row that is read keeps nothing; what waits is there for the others, and is bounded. */
 static void chunks_go_from_one_row_to_the_next(void **state)
 {
@@ -195,6 +222,7 @@ static void chunks_of_several_sizes_wait_side_by_side(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(the_newest_is_known),
         TEST(what_was_put_comes_in_order),  TEST(chunks_go_from_one_row_to_the_next),
         TEST(the_pool_has_a_bound),         TEST(a_large_item_finds_the_chunk_of_the_last_one),
         TEST(what_does_not_suit_makes_way), TEST(chunks_of_several_sizes_wait_side_by_side),

@@ -216,6 +216,25 @@ static void batches_and_messages_may_follow_each_other(void **state)
     assert_int_equal(desired, 1);
 }
 
+/* What has come is not asked for again, though the caller has had nothing of it yet. */
+static void a_new_link_goes_on_behind_the_newest_message(void **state)
+{
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) say_message(i);
+    *script[script_len].at = 'x'; /* no batch: it costs the link, and comes behind the others */
+    script[script_len].len = 1;
+    script[script_len++].format = WEIR__STORED_FORMAT;
+    w = open_moody();
+    r = open_receiver(w, 0);
+    while (atomic_load(&attaches) < 2) sched_yield();
+    assert_string_equal(selector, "amqp.annotation.x-opt-sequence-number > '3'");
+    for (unsigned i = 0; i < 4; i++) assert_event(r, i, "single", 0);
+    close_moody(w, r);
+}
+
 /* Whatever is broken about it, it is not used, and what is behind the last good one is asked for
  * again: as events, this time. */
 static void check_broken(void (*spoil)(struct delivery *))
@@ -457,6 +476,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(batches_and_messages_may_follow_each_other),
+        TEST(a_new_link_goes_on_behind_the_newest_message),
         TEST(a_broken_batch_is_asked_for_again_as_events),
         TEST(a_broken_batch_that_was_not_desired_ends_it),
         TEST(a_body_that_cannot_be_walked_is_passed_over),
