@@ -28,7 +28,6 @@ void weir__json_init(struct weir__json *j, struct weir__bytes in)
     j->text[0] = '\0';
     j->text_len = 0;
     j->lent = NULL;
-    j->lent_max = 0;
     j->takes_nul = j->is_line = false;
 }
 
@@ -226,7 +225,7 @@ static int read_number(struct weir__json *j, struct weir_error *err)
     if (!good) return fail_here(j, "a digit should be here", err);
     j->text_len = 0;
     for (size_t i = j->began; rc == 0 && i < j->at; i++) rc = add_byte(j, j->in.at[i], err);
-    if (rc == 0) end_text(j);
+    end_text(j);
     return rc;
 }
 
@@ -290,7 +289,6 @@ static int read_value(struct weir__json *j, enum weir__json_token *out, struct w
 
 static int read_name(struct weir__json *j, struct weir_error *err)
 {
-    size_t began = j->at;
     int rc;
 
     if (peek(j) != '"') return fail_here(j, "a name in quotes should be here", err);
@@ -299,7 +297,6 @@ static int read_name(struct weir__json *j, struct weir_error *err)
     skip_space(j);
     if (peek(j) != ':') return fail_here(j, "':' should be here", err);
     j->at++;
-    j->began = began;
     j->expect = EXPECT_VALUE;
     return 0;
 }

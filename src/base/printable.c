@@ -40,7 +40,7 @@ static size_t read_character(struct weir__bytes text, uint32_t *out)
         if ((text.at[i] & 0xc0) != 0x80) return 0;
         *out = *out << 6 | (text.at[i] & 0x3f);
     }
-    if (len > 1 && *out < least[len]) return 0;
+    if (*out < least[len]) return 0;
     return *out > 0x10ffff || (*out >= 0xd800 && *out <= 0xdfff) ? 0 : len;
 }
 

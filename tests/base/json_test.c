@@ -123,6 +123,7 @@ static void what_is_not_json_is_refused_with_its_place(void **state)
     expect_failure("\"\\\0\"", 4, "line 1, column 3: an unknown escape");
     expect_failure("\"\\u000\0\"", 8, "line 1, column 7: \\u needs four");
     expect_failure("[true]", 4, "line 1, column 2: a value should be here");
+    expect_failure("[1 ", 2, "line 1, column 3: ',' or ']' should be here, but the text ends");
 }
 
 static void limits_are_kept(void **state)
@@ -134,7 +135,10 @@ static void limits_are_kept(void **state)
     (void)state;
     memset(text, '[', sizeof text);
     memset(text + WEIR__JSON_DEPTH_MAX, ']', WEIR__JSON_DEPTH_MAX);
+    memset(&j, '#', sizeof j);
     weir__json_init(&j, weir__bytes_of(text, (size_t)2 * WEIR__JSON_DEPTH_MAX));
+    assert_string_equal(j.text, "");
+    assert_int_equal(j.text_len, 0);
     do assert_int_equal(weir__json_next(&j, &token, NULL), 0);
     while (token != WEIR__JSON_END);
     assert_int_equal(weir__json_next(&j, &token, NULL), 0);

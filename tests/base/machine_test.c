@@ -17,6 +17,21 @@
 #include "base/descriptor.h"
 #include "base/rand.h"
 
+/* A close that fails, though it closes. */
+static bool closing_fails;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+    int rc = __real_close(fd);
+
+    if (!closing_fails) return rc;
+    errno = EIO;
+    return -1;
+}
+
 /* The number that the next file would get: where one was left open, it is another. */
 static int next_free(void)
 {
@@ -91,6 +106,8 @@ static void chance_fills_everything(void **state)
         assert_int_not_equal(memcmp(bytes + at, zeros, 32), 0);
 }
 
+static uint64_t boot; /* the machine's */
+
 /* In a process without standard descriptors: its exit code says which line is wrong. */
 static int in_a_bare_process(int (*run)(void))
 {
@@ -126,8 +143,18 @@ static int move_in_vain(void)
     int fd = open("/dev/null", O_RDONLY);
 
     if (setrlimit(RLIMIT_NOFILE, &none) != 0) return 1;
+    closing_fails = true;
     if (weir__descriptor_move(fd) != -1 || (errno != EMFILE && errno != EINVAL)) return 2;
     return fcntl(fd, F_GETFD) == -1 ? 0 : 3;
+}
+
+/* The file that is asked for it gets the number 0, which is one like others. */
+static int read_boot(void)
+{
+    struct weir__clock c = weir__clock_system();
+
+    if (c.boot(c.self) != boot) return 1;
+    return next_free() == 0 ? 0 : 2;
 }
 
 static int hold_all(void)
@@ -147,9 +174,12 @@ static int hold_all(void)
 static void standard_numbers_are_left_alone(void **state)
 {
     struct weir__descriptors_held held;
+    struct weir__clock clock = weir__clock_system();
     int next = next_free();
 
     (void)state;
+    boot = clock.boot(clock.self);
+    assert_int_equal(in_a_bare_process(read_boot), 0);
     assert_int_equal(in_a_bare_process(move_one), 0);
     assert_int_equal(in_a_bare_process(move_in_vain), 0);
     assert_int_equal(in_a_bare_process(hold_all), 0);

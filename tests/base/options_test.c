@@ -62,6 +62,10 @@ static void what_is_not_known_is_refused(void **state)
         assert_int_equal(weir__options_copy(&got, sizeof got, &young, &err), 0);
         young.size = sizeof young;
     }
+    young.size = ~(SIZE_MAX >> 1); /* in its last byte only */
+    young.c[0] = 1;
+    assert_int_equal(weir__options_copy(&got, sizeof got, &young, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "options: of a later release");
 }
 
 static void the_size_has_to_be_set(void **state)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/thread.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -61,6 +62,44 @@ static void a_wait_ends_at_its_deadline(void **state)
         }
         assert_true(weir__mono_ns() >= deadline);
     }
+    weir__mutex_unlock(&lock);
+    weir__cond_fini(&cond);
+    weir__mutex_fini(&lock);
+}
+
+/* A wait that ends at once, and until when it was to be. */
+static int answer_of_wait = -1;
+static struct timespec waited_until;
+
+int __real_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+                                  const struct timespec *until)
+{
+    waited_until = *until;
+    return answer_of_wait < 0 ? __real_pthread_cond_timedwait(c, m, until) : answer_of_wait;
+}
+
+static void a_deadline_is_kept_to_the_nanosecond(void **state)
+{
+    static const struct timespec rows[] = {{0, 0}, {0, 1}, {7, 999999999}, {8, 0}, {4000000000, 5}};
+    struct weir__mutex lock;
+    struct weir__cond cond;
+
+    (void)state;
+    weir__mutex_init(&lock);
+    weir__cond_init(&cond);
+    weir__mutex_lock(&lock);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        answer_of_wait = i % 2 ? ETIMEDOUT : 0;
+        assert_int_equal(weir__cond_wait(&cond, &lock,
+                                         rows[i].tv_sec * SECOND_NS + rows[i].tv_nsec),
+                         i % 2 == 0);
+        assert_int_equal(waited_until.tv_sec, rows[i].tv_sec);
+        assert_int_equal(waited_until.tv_nsec, rows[i].tv_nsec);
+    }
+    answer_of_wait = -1;
     weir__mutex_unlock(&lock);
     weir__cond_fini(&cond);
     weir__mutex_fini(&lock);
@@ -175,6 +214,7 @@ int main(void)
         cmocka_unit_test(the_clock_is_the_monotonic_one),
         cmocka_unit_test(deadlines_are_of_the_monotonic_clock),
         cmocka_unit_test(a_wait_ends_at_its_deadline),
+        cmocka_unit_test(a_deadline_is_kept_to_the_nanosecond),
         cmocka_unit_test(a_thread_has_a_name_and_no_signals),
         cmocka_unit_test(joining_waits_for_the_end),
         cmocka_unit_test(a_detached_thread_runs_and_is_not_joined),
