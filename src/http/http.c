@@ -115,7 +115,7 @@ static bool skip_empty_line(struct weir__http *h)
     const uint8_t *at;
 
     if (h->rested || h->seen || !available(h)) return true;
-    at = h->in.at + h->at;
+    at = h->in.at;
     if (at[0] != '\r') return true;
     if (available(h) < 2) return false;
     if (at[1] != '\n') return true;
@@ -174,20 +174,21 @@ static bool speaks_other(const uint8_t *head, size_t there)
     return false;
 }
 
+/* Nothing is before a head: what was taken is gone. */
 static enum step step_head(struct weir__http *h, struct weir__http_event *ev)
 {
     size_t len, there;
     const uint8_t *head;
 
     if (!skip_empty_line(h) || !available(h)) return WAIT;
-    head = h->in.at + h->at;
+    head = h->in.at;
     there = available(h) < h->limits.head_bytes ? available(h) : h->limits.head_bytes;
     if (speaks_other(head, there)) return refuse(h, 400, "HTTP is spoken here");
     if (line_too_long(head, there, h->limits.target_bytes))
         return refuse(h, 414, "the target is too long");
     if (!weir__http_head_end(head, there, &h->seen, &len, &h->refusal)) return refuse_as_said(h);
     if (len && !make_room(h)) return refuse(h, 503, "out of memory");
-    if (len) return accept_head(h, h->in.at + h->at, len, ev);
+    if (len) return accept_head(h, h->in.at, len, ev);
     return there < h->limits.head_bytes ? WAIT : refuse(h, 431, "the head is too long");
 }
 

@@ -31,11 +31,11 @@ static bool is_key(struct weir__bytes key)
 
 bool weir__websocket_accept(struct weir__bytes key, char out[WEIR__WEBSOCKET_ACCEPT_BYTES])
 {
-    uint8_t text[WEIR__WEBSOCKET_KEY_BYTES + sizeof GUID], digest[SHA_DIGEST_LENGTH];
+    uint8_t text[WEIR__WEBSOCKET_KEY_BYTES + sizeof GUID - 1], digest[SHA_DIGEST_LENGTH];
 
     memcpy(text, key.at, WEIR__WEBSOCKET_KEY_BYTES);
-    memcpy(text + WEIR__WEBSOCKET_KEY_BYTES, GUID, sizeof GUID);
-    if (!EVP_Digest(text, sizeof text - 1, digest, NULL, EVP_sha1(), NULL)) return false;
+    memcpy(text + WEIR__WEBSOCKET_KEY_BYTES, GUID, sizeof GUID - 1);
+    if (!EVP_Digest(text, sizeof text, digest, NULL, EVP_sha1(), NULL)) return false;
     EVP_EncodeBlock((unsigned char *)out, digest, sizeof digest);
     return true;
 }

@@ -142,6 +142,7 @@ static const struct row bad[] = {
     {POST "Transfer-Encoding: chunked\r\n\r\n0\r\nA: x\n\r\n" NEXT, "POST / [400 closed"},
     {POST "Transfer-Encoding: chunked\r\n\r\n0\r\n folded\r\n\r\n" NEXT, "POST / [400 closed"},
     {POST "Transfer-Encoding: chunked\r\n\r\n0\r\n\n" NEXT, "POST / [400 closed"},
+    {POST "Transfer-Encoding: chunked\r\n\r\n0\r\n\n", "POST / [400 closed"},
     /* Lines. */
     {"GET / HTTP/1.1\n" H END NEXT, "400 closed"},
     {"GET / HTTP/1.1\r\nHost: a\n" END NEXT, "400 closed"},

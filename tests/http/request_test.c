@@ -330,6 +330,11 @@ static void fields_can_be_found(void **state)
     assert_true(weir__http_has_token(weir__bytes_of(" a , Upgrade", 12), "upgrade"));
     assert_false(weir__http_has_token(weir__bytes_of("upgraded", 8), "upgrade"));
     assert_false(weir__http_has_token(weir__bytes_of("", 0), "upgrade"));
+    assert_true(weir__http_next(h, &ev));
+    assert_int_equal(weir__http_reply(h, 200, NULL, weir__bytes_of(NULL, 0), NULL), 0);
+    put(h, "GET /y HTTP/1.1\r\nHost: here\r\n\r\n");
+    assert_true(weir__http_next(h, &ev));
+    assert_null(weir__http_field(ev.request, "x-ms-date").at); /* that was the one before */
     weir__http_free(h);
 }
 
