@@ -53,13 +53,12 @@ void weir__address_format(const struct sockaddr *sa, char to[WEIR__TCP_ADDRESS_M
     }
 }
 
-/* But for the ports. */
+/* But for the ports. Of one socket, so of one family. */
 static bool are_equal(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
     const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
     const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 
-    if (a->ss_family != b->ss_family) return false;
     if (a->ss_family == AF_INET6)
         return memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
     return a->ss_family == AF_INET && a4->sin_addr.s_addr == b4->sin_addr.s_addr;

@@ -2,7 +2,8 @@
 
 #include <stddef.h>
 
-/* Of two trees one: the later top becomes the first child of the earlier. */
+/* Of two trees one: the later top becomes the first child of the earlier. What a top has for next and
+ * prev means nothing. */
 static struct weir__timer *meld(struct weir__timer *a, struct weir__timer *b)
 {
     if (!a) return b;
@@ -28,15 +29,12 @@ static struct weir__timer *meld_siblings(struct weir__timer *first)
     while (first) {
         struct weir__timer *a = first, *b = a->next, *pair;
         first = b ? b->next : NULL;
-        a->next = a->prev = NULL;
-        if (b) b->next = b->prev = NULL;
         pair = meld(a, b);
         pair->prev = pairs;
         pairs = pair;
     }
     while (pairs) {
         struct weir__timer *before = pairs->prev;
-        pairs->prev = NULL;
         top = meld(top, pairs);
         pairs = before;
     }

@@ -2,6 +2,7 @@
 #ifndef WEIR_TESTS_IO_CALLER_H
 #define WEIR_TESTS_IO_CALLER_H
 
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "echo.h"
@@ -16,6 +17,8 @@ struct caller {
     uint8_t out[MESSAGE], in[MESSAGE];
     size_t sent, got;
     bool abort_at_once, end_at_once;
+    char peer[WEIR__TCP_ADDRESS_MAX]; /* when it was opened */
+    bool waits;                       /* calls on its socket would */
 
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
@@ -29,6 +32,8 @@ static inline void caller_opened(void *owner, struct weir__tcp *tcp)
     struct caller *c = owner;
 
     if (tcp != c->tcp) abort();
+    snprintf(c->peer, sizeof c->peer, "%s", weir__tcp_peer(tcp));
+    c->waits = !(fcntl(tcp->fd, F_GETFL) & O_NONBLOCK);
     weir__mutex_lock(&c->lock);
     c->opened = true;
     weir__cond_broadcast(&c->changed);

@@ -22,6 +22,8 @@ static void calls_and_is_answered(void **state)
         call(&c);
         hang_up(&c);
         assert_true(c.opened);
+        assert_false(c.waits);
+        if (i == 0) assert_string_equal(c.peer, address);
         assert_int_equal(c.why.code, 0);
         assert_memory_equal(c.in, c.out, MESSAGE);
         echo_wait(&e, 1, 1);

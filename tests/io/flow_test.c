@@ -25,6 +25,8 @@ static struct {
     bool patient;   /* the socket waits for its peer until a share has come */
     bool ends;      /* with the first byte that comes */
     bool full;      /* the socket takes nothing */
+    bool no_room;   /* the owner takes nothing */
+    bool owed;      /* the kernel was to acknowledge what came first */
     bool pressed;   /* it was asked again and again in one turn */
     uint64_t asked_turn;
     unsigned asked; /* in that turn */
@@ -43,6 +45,7 @@ static struct {
 } w;
 
 static atomic_int ours = -1; /* the socket under test */
+static atomic_uint rooms;    /* how often its owner was asked for some */
 
 static bool is_ours(int fd)
 {
@@ -96,7 +99,8 @@ static void count(size_t bytes)
 static uint8_t *give_room(void *owner, size_t *room)
 {
     (void)owner;
-    *room = w.patient ? 1000 : ROOM;
+    *room = w.no_room ? 0 : w.patient ? 1000 : ROOM;
+    atomic_fetch_add(&rooms, 1);
     return w.room;
 }
 
@@ -108,6 +112,7 @@ static void on_received(void *owner, size_t bytes)
     else
         count(bytes);
     if (w.ends) weir__tcp_end(w.tcp);
+    if (w.received == 0) w.owed = w.tcp->owes_ack;
     weir__mutex_lock(&w.lock);
     w.received += bytes;
     weir__cond_broadcast(&w.changed);
@@ -307,6 +312,39 @@ static void a_stall_is_counted_from_its_beginning(void **state)
     stop(&s, fd);
 }
 
+/* Small messages are acknowledged at once: 128 bytes are one. */
+static void few_bytes_are_acknowledged(void **state)
+{
+    (void)state;
+    for (size_t len = 127; len < 131; len++) {
+        struct server s;
+        int fd;
+        clear();
+        w.to_give = len;
+        fd = start(&s, NULL);
+        wait_for(&w.received, len);
+        stop(&s, fd);
+        assert_int_equal(w.owed, len <= 128);
+    }
+}
+
+/* It is asked again when it says so, however often the loop turns. */
+static void an_owner_without_room_is_asked_once(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    clear();
+    atomic_store(&rooms, 0);
+    w.no_room = true;
+    fd = start(&s, NULL);
+    while (atomic_load(&rooms) == 0) sched_yield();
+    for (int i = 0; i < 20; i++) visit(&s, true, LATER_MS);
+    stop(&s, fd);
+    assert_int_equal(atomic_load(&rooms), 1);
+}
+
 /* A peer that goes on sending to one that has ended is not read for ever. */
 static void what_comes_after_the_end_has_a_limit(void **state)
 {
@@ -414,6 +452,8 @@ int main(void)
         cmocka_unit_test(a_turn_reads_a_share),
         cmocka_unit_test(a_turn_writes_a_share),
         cmocka_unit_test(a_stall_is_counted_from_its_beginning),
+        cmocka_unit_test(few_bytes_are_acknowledged),
+        cmocka_unit_test(an_owner_without_room_is_asked_once),
         cmocka_unit_test(what_comes_after_the_end_has_a_limit),
         cmocka_unit_test(what_tls_holds_is_read_in_the_next_turn),
         cmocka_unit_test(tls_waits_for_its_socket),

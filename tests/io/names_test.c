@@ -1,6 +1,7 @@
 /* names_test.c - host names that have several addresses: which of them are called, and which are
  * listened on. The names are the test's own; their addresses are real. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <netdb.h>
 
 #include "caller.h"
@@ -12,6 +13,20 @@
 #define REFUSING "127.0.0.2"      /* nobody listens there, and the kernel says so */
 
 static const char *addresses[ADDRESSES_MAX + 1]; /* of the name; NULL is behind the last */
+
+/* What is closed twice could be somebody else's by then. */
+static atomic_uint closed_in_vain;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+int __wrap_close(int fd)
+{
+    int rc = __real_close(fd);
+
+    if (rc != 0) closed_in_vain++;
+    return rc;
+}
 
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **out);
@@ -36,6 +51,7 @@ static uv_getaddrinfo_cb when_resolved;
 static char wanted_port[WEIR__PORT_MAX];
 static struct caller *aborts; /* as soon as the first connection is on its way */
 static bool keeps_waiting;    /* nobody answers what the addresses are */
+static bool refuses;          /* nobody is even asked */
 static uv_getaddrinfo_t *waiting;
 
 static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
@@ -52,6 +68,7 @@ int __wrap_uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *req, uv_getaddrinfo
                           const char *host, const char *port, const struct addrinfo *hints)
 {
     if (strcmp(host, NAME) != 0) return __real_uv_getaddrinfo(loop, req, cb, host, port, hints);
+    if (refuses) return UV_ENOMEM;
     when_resolved = cb;
     waiting = req;
     if (keeps_waiting) return 0;
@@ -135,6 +152,20 @@ static void a_name_that_is_not_answered(void **state)
     keeps_waiting = false;
 }
 
+static void a_name_that_cannot_be_asked_for(void **state)
+{
+    struct echo e = {.room_max = 0};
+    struct caller c = {.options.address = NAME ":1", .tcp = (struct weir__tcp *)state};
+
+    echo_start(&e, (struct weir__listener_options){0});
+    refuses = true;
+    expect_failure(&c, &e, WEIR_EIO, "resolving " NAME ": not enough memory");
+    refuses = false;
+    assert_string_equal(c.why.text, "resolving " NAME ": not enough memory");
+    assert_null(c.tcp);
+    echo_stop(&e);
+}
+
 /* Nobody calls on behalf of a connection that is gone; what it had open is closed. */
 static void called_off_on_the_way(void **state)
 {
@@ -197,6 +228,8 @@ static void all_addresses_have_one_port(void **state)
     assert_int_equal(b.count, WEIR__LISTENER_SOCKETS_MAX);
     snprintf(want, sizeof want, "127.0.0.1:%u", b.port);
     assert_string_equal(b.address, want);
+    assert_true(fcntl(b.fd[0], F_GETFL) & O_NONBLOCK);
+    assert_int_equal(fcntl(b.fd[0], F_GETFD), FD_CLOEXEC);
     for (int i = 0; i < 5; i++)
         assert_int_equal(connects_to(list[i], b.port),
                          i < WEIR__LISTENER_SOCKETS_MAX ? 0 : ECONNREFUSED);
@@ -284,6 +317,16 @@ static void an_unknown_name_is_told(void **state)
     (void)state;
     assert_int_equal(weir__bind("no.such.host.invalid:1", 8, &b, &err), WEIR_ENOTFOUND);
     assert_memory_equal(err.text, "host 'no.such.host.invalid': ", 29);
+    b.count = 1;
+    assert_int_equal(weir__bind("nonsense", 8, &b, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "'nonsense' is not HOST:PORT");
+    assert_int_equal(b.count, 0);
+}
+
+static void nothing_was_closed_twice(void **state)
+{
+    (void)state;
+    assert_int_equal(closed_in_vain, 0);
 }
 
 int main(void)
@@ -292,6 +335,7 @@ int main(void)
         cmocka_unit_test(the_next_address_is_called),
         cmocka_unit_test(the_last_reason_is_told),
         cmocka_unit_test(a_name_that_is_not_answered),
+        cmocka_unit_test(a_name_that_cannot_be_asked_for),
         cmocka_unit_test(called_off_on_the_way),
         cmocka_unit_test(all_addresses_have_one_port),
         cmocka_unit_test(both_families_are_listened_on),
@@ -300,6 +344,7 @@ int main(void)
         cmocka_unit_test(the_other_family_alone_and_held),
         cmocka_unit_test(an_unknown_name_is_told),
         cmocka_unit_test(no_descriptor_is_left),
+        cmocka_unit_test(nothing_was_closed_twice),
     };
 
     note_descriptors();

@@ -2,6 +2,8 @@
  * sent away for whom, and the limit of an end that is not read. */
 #include "io/listener.h"
 
+#include <fcntl.h>
+
 #include "echo.h"
 
 #define MUCH (64 << 20)
@@ -19,6 +21,7 @@ struct watch {
     struct weir__cond changed;
     unsigned opened, closed, failures;
     int no_delay, alive, idle_s, probe_s, timeout_ms;
+    int status_flags, descriptor_flags;
     struct weir_error why;
 };
 
@@ -82,6 +85,8 @@ static bool accepted(void *user, struct weir__tcp *tcp)
     weir__tcp_adopt(tcp, &watch_calls, w);
     weir__mutex_lock(&w->lock);
     w->opened++;
+    w->status_flags = fcntl(tcp->fd, F_GETFL);
+    w->descriptor_flags = fcntl(tcp->fd, F_GETFD);
     w->no_delay = option_of(tcp, IPPROTO_TCP, TCP_NODELAY);
     w->alive = option_of(tcp, SOL_SOCKET, SO_KEEPALIVE);
     w->idle_s = option_of(tcp, IPPROTO_TCP, TCP_KEEPIDLE);
@@ -187,6 +192,8 @@ static void who_may_never_be_dead_is_not_probed(void **state)
     start(&w, (struct weir__listener_options){.limits = {.dead_ms = WEIR__TCP_NEVER}});
     fd = connect_to(&w);
     wait_for(&w, &w.opened, 1);
+    assert_true(w.status_flags & O_NONBLOCK);
+    assert_int_equal(w.descriptor_flags, FD_CLOEXEC);
     assert_true(w.no_delay);
     assert_false(w.alive);
     assert_int_equal(w.timeout_ms, 0);

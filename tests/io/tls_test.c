@@ -278,6 +278,27 @@ static void a_handshake_has_a_limit(void **state)
     echo_stop(&e);
 }
 
+/* Who leaves in the middle of it is told of; who only looked whether the port is open is not. */
+static void a_handshake_that_breaks_off_is_told(void **state)
+{
+    struct echo e = {.room_max = 0};
+    int fd;
+
+    (void)state;
+    start_tls(&e, (struct weir__tcp_limits){0});
+    for (unsigned i = 0; i < 2; i++) {
+        fd = echo_client(&e);
+        if (i) client_send(fd, "\x16", 1);
+        listener_wait(&e, 1, 1);
+        close(fd);
+        listener_wait(&e, 0, 0);
+        assert_int_equal(e.failures, i);
+    }
+    assert_int_equal(e.failed.code, WEIR_EUNREACHABLE);
+    assert_string_equal(e.failed.text, "the peer left in the TLS handshake");
+    echo_stop(&e);
+}
+
 /* A loop that waits here until it is let go. */
 struct hold {
     struct weir__post post;
@@ -514,6 +535,7 @@ int main(void)
         cmocka_unit_test(echoes_much),
         cmocka_unit_test(survives_a_death_in_every_byte),
         cmocka_unit_test(a_handshake_has_a_limit),
+        cmocka_unit_test(a_handshake_that_breaks_off_is_told),
         cmocka_unit_test(handshakes_have_a_maximum),
         cmocka_unit_test(a_handshake_that_is_over_does_not_count),
         cmocka_unit_test(tells_who_is_mistaken),

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -130,6 +131,21 @@ static void a_folder_is_made_with_those_above_it(void **state)
     assert_int_equal(weir__vault_open(&f->v, f->dir, &f->err), 0);
     weir__vault_close(&f->v);
     assert_int_not_equal(weir__vault_make(&f->v, "", 0, &f->err), 0);
+}
+
+/* The longest is one that the system does not take, either. */
+static void a_path_may_be_too_long(void **state)
+{
+    static const size_t lengths[] = {PATH_MAX - 1, PATH_MAX, 4 * PATH_MAX};
+    struct fixture *f = *state;
+    char path[4 * PATH_MAX + 1];
+
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        memset(path, 'x', lengths[i]);
+        path[lengths[i]] = '\0';
+        assert_int_equal(weir__vault_make(&f->v, path, 0, &f->err), WEIR_EIO);
+        assert_memory_equal(f->err.text, "xxx", 3);
+    }
 }
 
 /* Each of the bits by which others could write; those by which they read do not matter. */
@@ -276,10 +292,15 @@ static void what_cannot_be_written_whole_is_not_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_folder_is_made_with_those_above_it), TEST(a_folder_is_nobody_elses),
-        TEST(a_lock_is_waited_for_and_no_link),     TEST(files_are_written_whole),
-        TEST(a_failure_to_write_is_told),           TEST(a_secret_is_read_by_nobody_else),
-        TEST(what_is_read_is_a_small_file),         TEST(what_cannot_be_written_whole_is_not_there),
+        TEST(a_path_may_be_too_long),
+        TEST(a_folder_is_made_with_those_above_it),
+        TEST(a_folder_is_nobody_elses),
+        TEST(a_lock_is_waited_for_and_no_link),
+        TEST(files_are_written_whole),
+        TEST(a_failure_to_write_is_told),
+        TEST(a_secret_is_read_by_nobody_else),
+        TEST(what_is_read_is_a_small_file),
+        TEST(what_cannot_be_written_whole_is_not_there),
     };
 
     return cmocka_run_group_tests_name("vault", tests, NULL, NULL);
