@@ -23,6 +23,9 @@
 
 #define AMQP_PORT ":5672" /* what clients assume */
 #define HOST_MAX 255
+#define STRING_WORDS                                                                               \
+    "Endpoint=sb://:65535;SharedAccessKeyName=;SharedAccessKey=;EntityPath=;"                      \
+    "UseDevelopmentEmulator=true;"
 #define RIGHTS_BYTES 32
 
 /* Whose rule it is, and which. */
@@ -55,7 +58,8 @@ static void write_rights(struct weir__answer *a, unsigned rights)
 /* Whoever reached us by HTTP reaches AMQP at the same host. */
 static void write_connection_string(struct weir__visit *v, const struct weir__rule *rule)
 {
-    char text[HOST_MAX + sizeof rule->name + sizeof rule->key[0] + WEIR__HUB_NAME_MAX + 256];
+    char text[HOST_MAX + sizeof rule->name + sizeof rule->key[0] + WEIR__HUB_NAME_MAX +
+              sizeof STRING_WORDS];
     const char *amqp = weir__server_amqp(v->server), *hub = weir__visit_hub(v);
     const char *port = amqp ? strrchr(amqp, ':') : AMQP_PORT;
     struct weir__bytes host = v->request->host;

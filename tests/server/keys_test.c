@@ -13,6 +13,16 @@
 #define BAD(code, detail, name)                                                                    \
     "{\"code\":" code ",\"detail\":\"" detail "\",\"error\":\"WEIR_" name "\"}\n"
 
+static const char *amqp; /* where the server listens */
+
+const char *__wrap_weir__server_amqp(const struct weir__server *s);
+
+const char *__wrap_weir__server_amqp(const struct weir__server *s)
+{
+    (void)s;
+    return amqp;
+}
+
 static void rules_are_made_and_agreed_with(void **state)
 {
 #define PUT weir__keys_put
@@ -146,6 +156,67 @@ static void whom_to_connect_to(void **state)
     }
 }
 
+/* The port is said where clients would not guess it. */
+static void which_port_to_connect_to(void **state)
+{
+    static const struct {
+        const char *amqp, *told;
+    } rows[] = {
+        {"127.0.0.1:5672", "h"},
+        {"127.0.0.1:5673", "h:5673"},
+        {"[::1]:65535", "h:65535"},
+        {"[::1]:5672", "h"},
+    };
+    struct question put = {.answer = weir__keys_put, "one", NULL, GIVEN, "h:80"};
+    struct question drop = {.answer = weir__keys_delete, "one"};
+    struct scene *s = *state;
+    char told[1024];
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        amqp = rows[i].amqp;
+        assert_int_equal(ask(s, &put), 201);
+        snprintf(told, sizeof told, ONE "," SECRETS("k1", "k2") STRING("%s", "one", "k1", ""),
+                 rows[i].told);
+        assert_string_equal(s->text, told);
+        assert_int_equal(ask(s, &drop), 204);
+    }
+    amqp = NULL;
+}
+
+static const char *of_length(char *to, char c, size_t len)
+{
+    memset(to, c, len);
+    to[len] = '\0';
+    return to;
+}
+
+/* Host, port, rule, key and hub, each as long as can be. */
+static void the_longest_connection_string(void **state)
+{
+    static char host[256], rule[WEIR__RULE_NAME_MAX + 1], key[WEIR__ACCESS_KEY_MAX + 1],
+        hub[WEIR__HUB_NAME_MAX + 1], body[512], told[2048];
+    struct question put = {.answer = weir__keys_put,
+                           of_length(hub, 'b', sizeof hub - 1),
+                           of_length(rule, 'r', sizeof rule - 1),
+                           body,
+                           of_length(host, 'h', sizeof host - 1),
+                           .of_hub = true};
+    struct scene *s = *state;
+
+    amqp = "127.0.0.1:65535";
+    of_length(key, 'k', sizeof key - 1);
+    snprintf(body, sizeof body,
+             "{\"rights\":[\"listen\"],\"primary_key\":\"%s\",\"secondary_key\":\"l\"}", key);
+    assert_int_equal(world_create(&s->world, hub, 1), 0);
+    assert_int_equal(ask(s, &put), 201);
+    snprintf(told, sizeof told,
+             "{\"name\":\"%s\",\"rights\":[\"listen\"]," SECRETS("%s", "l")
+                 STRING("%s:65535", "%s", "%s", "EntityPath=%s;"),
+             rule, key, host, rule, key, hub);
+    assert_string_equal(s->text, told);
+    amqp = NULL;
+}
+
 /* A key without Manage can always be removed, once. */
 static void others_may_go(void **state)
 {
@@ -203,6 +274,8 @@ int main(void)
         TEST(rules_are_made_and_agreed_with),
         TEST(keys_are_rotated),
         TEST(whom_to_connect_to),
+        TEST(which_port_to_connect_to),
+        TEST(the_longest_connection_string),
         TEST(others_may_go),
         TEST(the_last_manager_stays),
     };
