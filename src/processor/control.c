@@ -264,10 +264,7 @@ static void ask_claim(struct weir__control *c, uint32_t p, const struct weir_mem
 {
     const struct weir_record *r = weir__plan_record(c, p);
 
-    if (!r) {
-        memset(&c->expected, 0, sizeof c->expected);
-        c->expected.partition = p;
-    }
+    if (!r) c->expected.partition = p;
     c->claimed = p;
     c->claimed_for_us = owner == &c->self;
     c->renewing = false;
