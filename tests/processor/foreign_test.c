@@ -179,6 +179,51 @@ static void renews_while_foreign_ones_live(void **state)
     assert_null(strstr(w.log, "+"));
 }
 
+/* Nothing changes meanwhile. */
+static void renews_beside_one_that_is_silent(void **state)
+{
+    struct weir__control_counts counts;
+
+    (void)state;
+    own_all(4, "js");
+    start(4);
+    pass(500, "");
+    expect("2>a +2s 3>a +3s ");
+    for (int i = 0; i < 100; i++) {
+        pass(1000, "");
+        for (int p = 2; p < 4; p++)
+            assert_in_range(w.now_ms + w.store_ms - w.rows[p].modified_ms, 0, 21000);
+    }
+    assert_in_range(count_renewals(), 8, 10);
+    weir__control_counts(w.control, &counts);
+    assert_int_equal(counts.fenced, 0);
+}
+
+static void renews_nothing_while_the_store_is_away(void **state)
+{
+    (void)state;
+    own_all(4, "js");
+    start(4);
+    pass_renewed(10000);
+    expect("2>a +2s 3>a +3s ");
+    w.away = true;
+    pass(60000, "");
+    expect("");
+}
+
+static void goes_where_a_checkpoint_was_set_beside_others(void **state)
+{
+    (void)state;
+    own_all(4, "js");
+    start(4);
+    pass_renewed(10000);
+    expect("2>a +2s 3>a +3s ");
+    w.rows[2].rewinds++;
+    w.change++;
+    pass(1000, "");
+    expect("<2s ");
+}
+
 static void renews_nothing_among_its_own(void **state)
 {
     (void)state;
@@ -322,6 +367,9 @@ int main(void)
         TEST(an_outage_kills_no_foreign_one),
         TEST(a_record_that_is_not_renewed_is_free),
         TEST(renews_while_foreign_ones_live),
+        TEST(renews_beside_one_that_is_silent),
+        TEST(renews_nothing_while_the_store_is_away),
+        TEST(goes_where_a_checkpoint_was_set_beside_others),
         TEST(renews_nothing_among_its_own),
         TEST(a_refused_renewal_is_a_loss),
         TEST(gives_up_what_is_too_much_one_by_one),

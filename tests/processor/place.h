@@ -1,6 +1,6 @@
 /* place.h - one copy's control against a store of eight rows, step by step. What it does besides
- * beats and reads is written down: "0>b" is a claim of 0 for b, "+0" a start ("+0s" while foreign
- * owners live), "~0" a drain, "-0moved" a stop, "<0" a rewind, "?0" a report. */
+ * beats and reads is written down: "0>b" is a claim of 0 for b, "+0" a start, "~0" a drain, "-0moved"
+ * a stop, "<0" a rewind, "?0" a report; "+0s" and "<0s" while foreign owners live. */
 #ifndef WEIR_TESTS_PROCESSOR_PLACE_H
 #define WEIR_TESTS_PROCESSOR_PLACE_H
 
@@ -164,7 +164,7 @@ static inline void follow(const struct weir__control_step *s)
         if (!w.slow_handlers) weir__control_drained(w.control, w.now_ms, s->partition, 0);
         break;
     case WEIR__CONTROL_STOP: note("-%u%s ", s->partition, reasons[s->reason]); break;
-    case WEIR__CONTROL_REWIND: note("<%u ", s->partition); break;
+    case WEIR__CONTROL_REWIND: note(s->shared ? "<%us " : "<%u ", s->partition); break;
     case WEIR__CONTROL_REPORT: note("?%u ", s->partition); break;
     default: fail();
     }
