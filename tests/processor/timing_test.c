@@ -196,6 +196,7 @@ static void a_failed_call_puts_deaths_off(void **state)
 /* Then the others wait until it has expired. */
 static void leaving_is_tried_three_times(void **state)
 {
+    int64_t at_ms[4];
     int tries = 0;
 
     (void)state;
@@ -206,11 +207,60 @@ static void leaving_is_tried_three_times(void **state)
     for (;;) {
         enum weir__control_do what = next_call();
         if (what == WEIR__CONTROL_DONE) break;
-        tries += what == WEIR__CONTROL_LEAVE;
+        if (what == WEIR__CONTROL_LEAVE) at_ms[tries++] = w.now_ms;
         if (what == WEIR__CONTROL_BEAT) beat("a", 1, 0);
         answer(0, what == WEIR__CONTROL_LEAVE ? WEIR_EUNREACHABLE : 0);
     }
     assert_int_equal(tries, 3);
+    assert_int_equal(at_ms[1] - at_ms[0], 50);
+    assert_int_equal(at_ms[2] - at_ms[1], 100);
+}
+
+/* The record that comes then has its newest checkpoint, of which no change tells. */
+static void in_doubt_everything_is_read_again(void **state)
+{
+    (void)state;
+    beat("a", 1, 1);
+    start(1);
+    while (next_call() != WEIR__CONTROL_CLAIM) answer(0, 0);
+    answer(0, 0);
+    await_beat();
+    answer(0, 0);
+    assert_int_equal(next_call(), WEIR__CONTROL_READ);
+    assert_true(change_asked != 0);
+    answer(0, 0);
+    weir__control_doubt(w.control, w.now_ms, 0);
+    assert_int_equal(next_call(), WEIR__CONTROL_READ);
+    assert_int_equal(change_asked, 0);
+}
+
+/* Until they have settled there is nothing to see that was not seen. */
+static void who_comes_is_looked_at_when_it_has_settled(void **state)
+{
+    (void)state;
+    start(4);
+    pass(990, "");
+    beat("b", 1, 1);
+    w.reads = 0;
+    pass(309, "");
+    assert_int_equal(w.reads, 1);
+    pass(1, "");
+    assert_int_equal(w.reads, 2);
+}
+
+static void more_partitions_do_not_hurry_a_silent_store(void **state)
+{
+    int reads;
+
+    (void)state;
+    start(1);
+    pass(990, "");
+    w.away = true;
+    pass(1100, "");
+    reads = w.reads;
+    assert_int_equal(weir__control_grow(w.control, 2, NULL), 0);
+    run();
+    assert_int_equal(w.reads, reads);
 }
 
 /* One at a time and in turn: when the store takes too long for all of them, none is left out. */
@@ -245,6 +295,9 @@ int main(void)
         TEST(a_view_that_cannot_be_used_was_not_read),
         TEST(a_failed_call_puts_deaths_off),
         TEST(leaving_is_tried_three_times),
+        TEST(in_doubt_everything_is_read_again),
+        TEST(who_comes_is_looked_at_when_it_has_settled),
+        TEST(more_partitions_do_not_hurry_a_silent_store),
         TEST(slow_renewals_come_in_turn),
     };
 
