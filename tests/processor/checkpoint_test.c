@@ -290,6 +290,10 @@ static void what_failed_was_not_given_in_the_end(void **state)
     (void)state;
     assert_null(weir__checkpoint_resume(&c));
     weir__checkpoint_give(&c, 8, NULL);
+    weir__checkpoint_finish(&c);
+    assert_takes_none(&c);
+    assert_null(weir__checkpoint_resume(&c));
+    weir__checkpoint_give(&c, 8, NULL);
     weir__checkpoint_handled(&c, 1000, 9);
     weir__checkpoint_give(&c, 20, NULL);
     weir__checkpoint_finish(&c);

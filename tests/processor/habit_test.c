@@ -47,6 +47,48 @@ static void slow_single_marks_are_no_habit(void **state)
     }
 }
 
+/* A thousand marks behind the first, and the last of them at this time. */
+static bool is_habit(struct weir__checkpoint *c, int64_t last_ms, uint64_t *rate)
+{
+    bool told = false;
+
+    for (uint64_t i = 0; i <= 1000; i++) {
+        assert_int_equal(weir__checkpoint_mark(c, 3, i, NULL, NULL), 0);
+        told = weir__checkpoint_chatty(c, i < 1000 ? 0 : last_ms, rate);
+        if (i < 1000) assert_false(told);
+    }
+    return told;
+}
+
+static void five_hundred_a_second_are_a_habit(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate;
+
+    (void)state;
+    assert_true(is_habit(&c, 2000, &rate));
+    assert_int_equal(rate, 500);
+    c = fresh();
+    assert_false(is_habit(&c, 2005, &rate));
+    assert_int_equal(rate, 498);
+    c = fresh();
+    assert_true(is_habit(&c, 0, &rate)); /* all in one moment */
+    assert_int_equal(rate, 1000000);
+}
+
+static void a_rewind_is_no_part_of_a_habit(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate;
+
+    (void)state;
+    for (uint64_t i = 0; i < 1000; i++) weir__checkpoint_mark(&c, 3, i, NULL, NULL);
+    assert_int_equal(weir__checkpoint_rewind(&c, 500, NULL), 0);
+    weir__checkpoint_give(&c, 600, NULL);
+    assert_int_equal(weir__checkpoint_mark(&c, 3, 501, NULL, NULL), 0);
+    assert_false(weir__checkpoint_chatty(&c, 1, &rate));
+}
+
 /* Slow ones before it do not hide it. */
 static void a_habit_that_begins_later_is_noticed(void **state)
 {
@@ -70,6 +112,8 @@ int main(void)
         cmocka_unit_test(marks_of_every_event_are_noticed_once),
         cmocka_unit_test(slow_single_marks_are_no_habit),
         cmocka_unit_test(a_habit_that_begins_later_is_noticed),
+        cmocka_unit_test(five_hundred_a_second_are_a_habit),
+        cmocka_unit_test(a_rewind_is_no_part_of_a_habit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
