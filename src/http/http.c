@@ -174,12 +174,12 @@ static bool speaks_other(const uint8_t *head, size_t there)
     return false;
 }
 
-/* Nothing is before a head: what was taken is gone. */
 static enum step step_head(struct weir__http *h, struct weir__http_event *ev)
 {
     size_t len, there;
     const uint8_t *head;
 
+    assert(h->at == 0); /* what was taken is gone */
     if (!skip_empty_line(h) || !available(h)) return WAIT;
     head = h->in.at;
     there = available(h) < h->limits.head_bytes ? available(h) : h->limits.head_bytes;
