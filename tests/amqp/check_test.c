@@ -297,7 +297,7 @@ static void a_list_says_what_is_wrong_with_it(void **state)
         const char *hex, *why;
         size_t at;
     } rows[] = {
-        {"c0 09 07 40 40 40 40 40 40 40 40 40 40", "bytes after the last item", 10},
+        {"c0 0a 08 40 40 40 40 40 40 40 40 40 40", "bytes after the last item", 11},
         {"c0 0a 09 52 05 40 40 40 40 40 40 40 40", "ends too early", 12},
         {"d0 00000006 00000003 40 40 40", "more items than bytes", 5},
         {"d0 00000006 00000002 40 40 40", NULL, 11},
@@ -334,6 +334,8 @@ static void stepping_over_has_a_depth(void **state)
     struct weir__amqp_value v;
 
     (void)state;
+    v = weir__amqp_unsigned(WEIR__AMQP_UINT, 1);
+    assert_false(weir__amqp_described(&v, &v, &v));
     for (size_t i = 0; i < 12; i++) {
         size_t depth = WEIR__AMQP_DEPTH_MAX + i % 2, way = i / 4;
         bool inside = i % 4 > 1, good = depth == WEIR__AMQP_DEPTH_MAX;

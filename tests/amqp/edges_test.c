@@ -1,5 +1,5 @@
 /* edges_test.c - numbers at their edge: the last one that is taken, and the first one that is not; and
- * times to the millisecond. */
+ * what is said, field by field. */
 #include "amqp/state.h"
 #include "peer.h"
 
@@ -163,6 +163,261 @@ static void no_outcome_is_no_event(void **state)
     peer_fini(&p);
 }
 
+/* ---- what is said ---- */
+
+/* Each field with a value of its own. */
+static void an_attach_says_its_terms(void **state)
+{
+    static const uint8_t map[] = {0xa3, 1, 'k', 0x41};
+    struct weir__amqp_value properties = weir__amqp_bytes(WEIR__AMQP_MAP, map, sizeof map);
+    struct weir__amqp_terms t = {.name = weir__bytes_of("name", 4),
+                                 .role = WEIR__AMQP_RECEIVER,
+                                 .snd_settle_mode = WEIR__AMQP_SEND_SETTLED,
+                                 .rcv_settle_mode = WEIR__AMQP_RECEIVE_SECOND,
+                                 .max_message_size = 77,
+                                 .offered_capabilities =
+                                     weir__amqp_bytes(WEIR__AMQP_SYMBOL, "offer", 5),
+                                 .desired_capabilities =
+                                     weir__amqp_bytes(WEIR__AMQP_SYMBOL, "desire", 6)};
+    struct weir__amqp_composite c;
+    struct weir__amqp_link *l;
+
+    (void)state;
+    properties.count = 2;
+    t.properties = properties;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    assert_int_equal(weir__amqp_attach(p.side.told[1].session, &t, &l, NULL), 0);
+    peer_listen(&p);
+    c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_bytes(c.attach.name.bytes, t.name);
+    assert_true(c.attach.role.u);
+    assert_int_equal(c.attach.snd_settle_mode.u, WEIR__AMQP_SEND_SETTLED);
+    assert_int_equal(c.attach.rcv_settle_mode.u, WEIR__AMQP_RECEIVE_SECOND);
+    assert_int_equal(c.attach.max_message_size.u, 77);
+    assert_bytes(c.attach.offered_capabilities.bytes, weir__bytes_of("offer", 5));
+    assert_bytes(c.attach.desired_capabilities.bytes, weir__bytes_of("desire", 6));
+    assert_value(&c.attach.properties, &properties);
+    weir__amqp_detach(l, NULL);
+    peer_listen(&p);
+    assert_true(peer_hear(&p, WEIR__AMQP_DETACH).detach.closed.u);
+    peer_fini(&p);
+}
+
+static void an_open_says_its_properties(void **state)
+{
+    static const uint8_t map[] = {0xa3, 1, 'k', 0x41};
+    struct weir__amqp_options o = {.client = true,
+                                   .properties = weir__amqp_bytes(WEIR__AMQP_MAP, map, 4)};
+    struct weir__amqp_composite c;
+
+    (void)state;
+    o.properties.count = 2;
+    peer_init(&p, &o, &manners);
+    peer_listen(&p);
+    peer_hear_header(&p, 0);
+    c = peer_hear(&p, WEIR__AMQP_OPEN);
+    assert_value(&c.open.properties, &o.properties);
+    peer_fini(&p);
+}
+
+static bool deny(void *user, size_t more)
+{
+    (void)user;
+    (void)more;
+    return false;
+}
+
+/* The frames of a message that waited for the window have what its first one had; and where there is no
+ * room for all of them they come little by little. */
+static void a_rest_comes_whole(void **state)
+{
+    static const uint8_t large[100000];
+    struct weir__amqp_composite c;
+    struct weir__amqp_link *l;
+    unsigned frames = 0;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){.reserve = deny}, &manners);
+    peer_say(&p, 0, SAY_RECEIVER);
+    l = last_link();
+    peer_say(&p, 0, "13: 43 52 01 43 43 52 01 43 52 09");
+    p.heard_at = p.heard_len;
+    p.side.e->peer_frame = 512;
+    assert_int_equal(weir__amqp_send(l, weir__bytes_of(large, sizeof large), 7, true, NULL), 0);
+    peer_listen(&p);
+    weir__buf_fini(&p.side.e->out);
+    peer_say(&p, 0, "13: 52 01 70 00000800 43 43");
+    while (weir__amqp_output(p.side.e).len) peer_listen(&p);
+    do {
+        c = peer_hear(&p, WEIR__AMQP_TRANSFER);
+        assert_int_equal(c.transfer.message_format.u, 7);
+        assert_int_equal(c.transfer.delivery_id.u, 0);
+        assert_true(c.transfer.settled.u);
+        frames++;
+    } while (c.transfer.more.u);
+    assert_int_equal(frames, (sizeof large + 469) / (512 - WEIR__AMQP_TRANSFER_HEAD));
+    peer_hear_nothing(&p);
+    assert_int_equal(p.side.e->partial_bytes, 0);
+    peer_fini(&p);
+}
+
+/* ---- windows ---- */
+
+static void say_unsettled(unsigned first, unsigned count)
+{
+    for (unsigned id = first; id < first + count; id++) {
+        char text[64];
+        snprintf(text, sizeof text, "14: 43 70 %08x a0 01 'x' 43 42 | 'y'", id);
+        peer_say(&p, 0, text);
+    }
+}
+
+/* A window that was used by more than half opens when there is room for more than half. */
+static void a_window_opens_for_more_than_half(void **state)
+{
+    struct weir__amqp_options o = {.after.unsettled = 64};
+    struct weir__amqp_link *l;
+
+    (void)state;
+    for (int theirs = 0; theirs < 2; theirs++) { /* by our outcomes, or because they settle */
+        peer_open(&p, &o, &(struct manners){.credit = 200, .trusted = true});
+        peer_say(&p, 0, SAY_SENDER);
+        l = last_link();
+        say_unsettled(0, 40);
+        p.heard_at = p.heard_len;
+        if (theirs)
+            peer_say(&p, 0, "15: 42 43 52 07 41");
+        else
+            weir__amqp_settle(l, 0, 7, WEIR__AMQP_ACCEPTED, NULL);
+        peer_listen(&p);
+        if (!theirs) peer_hear(&p, WEIR__AMQP_DISPOSITION);
+        peer_hear_nothing(&p); /* there are 32 */
+        if (theirs)
+            peer_say(&p, 0, "15: 42 52 08 52 08 41");
+        else
+            weir__amqp_settle(l, 8, 8, WEIR__AMQP_ACCEPTED, NULL);
+        peer_listen(&p);
+        if (!theirs) peer_hear(&p, WEIR__AMQP_DISPOSITION);
+        assert_int_equal(peer_hear(&p, WEIR__AMQP_FLOW).flow.incoming_window.u, 33);
+        peer_hear_nothing(&p);
+        peer_fini(&p);
+    }
+}
+
+/* It has its size before there is a link. */
+static void a_window_is_known_from_the_beginning(void **state)
+{
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_say(&p, 0, "13: 43 70 00000800 43 43 40 40 40 40 40 41");
+    assert_int_equal(peer_hear(&p, WEIR__AMQP_FLOW).flow.incoming_window.u, 8192);
+    peer_fini(&p);
+}
+
+static void unsettled_deliveries_have_a_limit(void **state)
+{
+    struct weir__amqp_options o = {.after.unsettled = 64};
+
+    (void)state;
+    peer_open(&p, &o, &(struct manners){.credit = 200, .trusted = true});
+    peer_say(&p, 0, SAY_SENDER);
+    say_unsettled(0, 64);
+    p.side.told[1].session->incoming_window = 1; /* which was not given */
+    p.side.taken = p.side.count;
+    say_unsettled(64, 1);
+    assert_string_equal(expect(&p.side, WEIR__AMQP_EVENT_DETACH)->text, "more than 64 unsettled");
+    peer_fini(&p);
+}
+
+/* Frames are read while the answers have their place, to the byte. */
+static void frames_are_read_up_to_a_limit(void **state)
+{
+    static const uint8_t large[6000];
+    struct weir__amqp_link *l;
+
+    (void)state;
+    for (uint32_t more = 0; more < 2; more++) {
+        peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+        peer_say(&p, 0, SAY_RECEIVER);
+        l = last_link();
+        peer_say(&p, 0, "13: 43 70 00000800 43 43 52 01 43 52 09");
+        assert_int_equal(weir__amqp_send(l, weir__bytes_of(large, 6000), 0, true, NULL), 0);
+        p.side.e->limits.output_bytes =
+            6000 + WEIR__AMQP_TRANSFER_HEAD - WEIR__AMQP_ANSWER_BYTES / 2 - more;
+        p.side.taken = p.side.count;
+        {
+            struct weir__bytes body = peer_body(SAY_BEGIN);
+            size_t room;
+            uint8_t *to = weir__amqp_input(p.side.e, &room);
+            weir__amqp_frame_head(to, (uint32_t)(8 + body.len), WEIR__AMQP_FRAME_AMQP, 1);
+            memcpy(to + 8, body.at, body.len);
+            weir__amqp_received(p.side.e, 8 + body.len);
+            sample_free(body);
+        }
+        take_events(&p.side);
+        assert_int_equal(p.side.count - p.side.taken, 1 - more);
+        peer_listen(&p);
+        take_events(&p.side);
+        expect(&p.side, WEIR__AMQP_EVENT_BEGIN);
+        peer_fini(&p);
+    }
+}
+
+/* ---- messages that are too large ---- */
+
+/* In the usual form or another, in one frame or several: too large, or not. */
+static void sizes_are_told_in_all_forms(void **state)
+{
+    static const struct {
+        const char *said[2];
+        size_t size;
+    } rows[] = {
+        {{"14: 43 43 a0 01 'x' 43 42 42 | '1234'", NULL}, 4},
+        {{"14: 43 43 a0 01 'x' 43 42 | '1234'", NULL}, 4},
+        {{"14: 43 43 a0 01 'x' 43 42 42 | '12345'", NULL}, 5},
+        {{"14: 43 43 a0 01 'x' 43 42 | '12345'", NULL}, 5},
+        {{"14: 43 43 a0 01 'x' 43 42 41 | '12'", "14: 43 40 40 40 42 42 | '34'"}, 4},
+        {{"14: 43 43 a0 01 'x' 43 42 41 | '12'", "14: 43 40 40 40 42 42 | '345'"}, 5},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct told *t;
+        peer_open(&p, &(struct weir__amqp_options){0},
+                  &(struct manners){.credit = 10, .max_message = 4, .trusted = true});
+        peer_say(&p, 0, SAY_SENDER);
+        expect(&p.side, WEIR__AMQP_EVENT_ATTACH);
+        for (int part = 0; part < 2 && rows[i].said[part]; part++)
+            peer_say(&p, 0, rows[i].said[part]);
+        t = expect(&p.side, WEIR__AMQP_EVENT_TRANSFER);
+        assert_int_equal(t->delivery.too_large, rows[i].size == 5);
+        assert_int_equal(t->delivery.size, rows[i].size);
+        assert_int_equal(t->delivery.payload.len, rows[i].size == 5 ? 0 : 4);
+        if (rows[i].size == 5) assert_int_equal(p.side.e->partial_bytes, 0);
+        peer_fini(&p);
+    }
+}
+
+/* What waits to be sent counts, and the first of it may be more than the limit. */
+static void no_room_beside_what_waits(void **state)
+{
+    static const uint8_t large[100000];
+    struct weir__amqp_options o = {.after.partial_bytes = 20000};
+    struct weir__amqp_link *l;
+
+    (void)state;
+    peer_open(&p, &o, &manners);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, SAY_RECEIVER);
+    l = last_link();
+    peer_say(&p, 0, "13: 43 52 01 43 43 52 01 43 52 09");
+    assert_int_equal(weir__amqp_send(l, weir__bytes_of(large, sizeof large), 0, true, NULL), 0);
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'one'");
+    assert_string_equal(p.side.told[p.side.count - 1].text,
+                        "more than 20000 bytes of messages in several frames");
+    peer_fini(&p);
+}
+
 /* ---- the output ---- */
 
 /* A link to send on, and so many bytes of output, of which some were sent. */
@@ -202,87 +457,6 @@ static void what_was_sent_makes_way(void **state)
         assert_int_equal(p.side.e->out.cap, rows[i].cap);
         assert_int_equal(weir__amqp_output(p.side.e).len,
                          1000 - rows[i].sent + WEIR__AMQP_TRANSFER_HEAD + 1);
-        peer_fini(&p);
-    }
-}
-
-/* ---- time ---- */
-
-static int64_t say_alive(int64_t now_ms)
-{
-    peer_say_raw(&p, "00000008 02 00 0000");
-    return weir__amqp_tick(p.side.e, now_ms);
-}
-
-/* Of all that may become due, the first. */
-static void the_next_time_is_the_first(void **state)
-{
-    (void)state;
-    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-    weir__amqp_tick(p.side.e, 1000);
-    peer_say(&p, 0, SAY_SENDER);
-    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'first'");
-    assert_int_equal(weir__amqp_tick(p.side.e, 1000), 2000);  /* rest */
-    assert_int_equal(weir__amqp_tick(p.side.e, 2000), 46000); /* the peer's silence */
-    say_alive(30000);
-    assert_int_equal(weir__amqp_tick(p.side.e, 31000), 61000); /* the message */
-    peer_say_raw(&p, "00000080 02 00 0000");
-    assert_int_equal(weir__amqp_tick(p.side.e, 31001), 61000);
-    weir__amqp_hold(p.side.e, true);
-    weir__amqp_tick(p.side.e, 41001);
-    weir__amqp_hold(p.side.e, false);
-    assert_int_equal(weir__amqp_tick(p.side.e, 41002), 71000); /* ten seconds did not count */
-    peer_fini(&p);
-
-    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-    weir__amqp_tick(p.side.e, 1000);
-    weir__amqp_tick(p.side.e, 2000);
-    weir__amqp_close(p.side.e, NULL);
-    assert_int_equal(weir__amqp_tick(p.side.e, 5000), 10000); /* the peer's close */
-    assert_int_equal(weir__amqp_tick(p.side.e, 9999), 10000);
-    peer_fini(&p);
-
-    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-    p.side.e->peer_idle_ms = 5000;
-    weir__amqp_tick(p.side.e, 1000);
-    assert_int_equal(weir__amqp_tick(p.side.e, 2000), 3000); /* a sign of life from us */
-    assert_int_equal(weir__amqp_tick(p.side.e, 3000), 5000);
-    peer_listen(&p);
-    peer_fini(&p);
-}
-
-/* Of two messages under way the first, whatever came later. */
-static void the_first_message_under_way_counts(void **state)
-{
-    static const char second[] = "12: a1 01 't' 52 02 42 40 40 00 53 28 45 00 53 29 45 40 40 43";
-
-    (void)state;
-    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-    say_alive(1000);
-    peer_say(&p, 0, SAY_SENDER);
-    peer_say(&p, 0, second);
-    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 41 | 'one'");
-    say_alive(31000);
-    peer_say(&p, 0, "14: 52 02 52 01 a0 01 'x' 43 42 41 | 'two'");
-    say_alive(60999);
-    assert_false(weir__amqp_closed(p.side.e));
-    say_alive(61000);
-    assert_true(weir__amqp_closed(p.side.e));
-    peer_fini(&p);
-}
-
-/* A frame is slow while we read: up to as much output as may wait, and not with more. */
-static void a_frame_is_slow_while_we_read(void **state)
-{
-    (void)state;
-    for (uint32_t more = 0; more < 2; more++) {
-        peer_open(&p, &(struct weir__amqp_options){0}, &manners);
-        weir__amqp_tick(p.side.e, 1000);
-        peer_say_raw(&p, "00000080 02 00 0000");
-        weir__amqp_tick(p.side.e, 1000);
-        weir__amqp_end(p.side.told[1].session, NULL);
-        p.side.e->limits.output_bytes = (uint32_t)weir__amqp_output(p.side.e).len - more;
-        assert_int_equal(weir__amqp_tick(p.side.e, 2000), more ? 46000 : 31000);
         peer_fini(&p);
     }
 }
@@ -334,10 +508,16 @@ int main(void)
         cmocka_unit_test(numbers_wrap_at_half),
         cmocka_unit_test(deliveries_are_known_in_a_larger_ring),
         cmocka_unit_test(no_outcome_is_no_event),
+        cmocka_unit_test(an_attach_says_its_terms),
+        cmocka_unit_test(an_open_says_its_properties),
+        cmocka_unit_test(a_rest_comes_whole),
+        cmocka_unit_test(a_window_opens_for_more_than_half),
+        cmocka_unit_test(a_window_is_known_from_the_beginning),
+        cmocka_unit_test(unsettled_deliveries_have_a_limit),
+        cmocka_unit_test(frames_are_read_up_to_a_limit),
+        cmocka_unit_test(sizes_are_told_in_all_forms),
+        cmocka_unit_test(no_room_beside_what_waits),
         cmocka_unit_test(what_was_sent_makes_way),
-        cmocka_unit_test(the_next_time_is_the_first),
-        cmocka_unit_test(the_first_message_under_way_counts),
-        cmocka_unit_test(a_frame_is_slow_while_we_read),
         cmocka_unit_test(a_name_and_a_password_have_1022_bytes),
     };
 

@@ -152,6 +152,18 @@ static void a_session_of_ours_that_cannot_begin(void **state)
     peer_fini(&p);
 }
 
+static void refuse_without_room(struct side *s, const struct weir__amqp_event *ev)
+{
+    struct weir__amqp_error no = error_text(WEIR__AMQP_COND_NOT_FOUND, "not here");
+    struct weir_error why = {0};
+
+    (void)s;
+    if (ev->type != WEIR__AMQP_EVENT_ATTACH) return;
+    leave_no_room();
+    assert_int_equal(weir__amqp_refuse(ev->link, &no, WEIR__AMQP_ECHO_BOTH, &why), WEIR_ETOOBIG);
+    assert_string_equal(why.text, "writing attach" NO_ROOM);
+}
+
 /* The peer waits for the answer to its attach. */
 static void a_refusal_that_cannot_be_said_ends_all(void **state)
 {
@@ -165,6 +177,13 @@ static void a_refusal_that_cannot_be_said_ends_all(void **state)
     leave_no_room();
     weir__amqp_detach(l, NULL);
     expect_fall(1, 1, "", "");
+    peer_fini(&p);
+
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    p.side.on = refuse_without_room;
+    peer_say(&p, 0, SAY_SENDER);
+    expect(&p.side, WEIR__AMQP_EVENT_ATTACH);
+    expect_fall(1, 1, WEIR__AMQP_COND_INTERNAL, "writing close" NO_ROOM);
     peer_fini(&p);
 
     peer_open(&p, &(struct weir__amqp_options){0}, &manners);

@@ -223,9 +223,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_newest_is_known),
-        TEST(what_was_put_comes_in_order),  TEST(chunks_go_from_one_row_to_the_next),
-        TEST(the_pool_has_a_bound),         TEST(a_large_item_finds_the_chunk_of_the_last_one),
-        TEST(what_does_not_suit_makes_way), TEST(chunks_of_several_sizes_wait_side_by_side),
+        TEST(what_was_put_comes_in_order),
+        TEST(chunks_go_from_one_row_to_the_next),
+        TEST(the_pool_has_a_bound),
+        TEST(a_large_item_finds_the_chunk_of_the_last_one),
+        TEST(what_does_not_suit_makes_way),
+        TEST(chunks_of_several_sizes_wait_side_by_side),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
