@@ -34,10 +34,18 @@ static int stop(void **state)
     return weir_close(w, &err);
 }
 
-/* Asks for one thing, which is answered so. */
-#define ASK(answer, call) (server_begin(answer, NULL), came = (call), server_end(), came)
-
 static int came;
+
+/* What came of it, which the error says, too. */
+static int end_asking(void)
+{
+    server_end();
+    if (came < 0) assert_int_equal(err.code, came);
+    return came;
+}
+
+/* Asks for one thing, which is answered so. */
+#define ASK(answer, call) (server_begin(answer, NULL), came = (call), end_asking())
 
 /* What was heard: its first line, whether it must be new, and its body. */
 static void assert_heard(const char *line, bool only_new, const char *body)

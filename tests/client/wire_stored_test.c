@@ -33,6 +33,7 @@ static unsigned script_len, said;
 static unsigned desired;     /* attaches that wanted batches */
 static char selector[128];   /* of the last attach */
 static atomic_uint attaches; /* that the server has seen */
+static uint32_t asked_for;   /* the partition */
 
 /* ---- the server ---- */
 
@@ -71,6 +72,7 @@ static int start(void **state)
     (void)state;
     alarm(HANG_S);
     script_len = said = desired = 0;
+    asked_for = 0;
     atomic_store(&attaches, 0);
     atomic_store(&sent_bytes, 0);
     memset(&moody, 0, sizeof moody);
@@ -187,6 +189,7 @@ static void assert_event(struct weir_receiver *r, uint64_t sequence, const char 
     assert_ok(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err));
     assert_int_equal(got.count, 1);
     assert_int_equal(got.missed, missed);
+    assert_int_equal(got.events[0].partition, asked_for);
     assert_int_equal(got.events[0].sequence, sequence);
     assert_int_equal(got.events[0].offset, 4096 + sequence);
     assert_text(got.events[0].body, text);
@@ -204,8 +207,9 @@ static void batches_and_messages_may_follow_each_other(void **state)
     say_message(7);
     say_message(8);
     say_batch(9);
+    asked_for = 3;
     w = open_moody();
-    r = open_receiver(w, 0);
+    r = open_receiver(w, asked_for);
     assert_event(r, 0, "single", 0);
     for (unsigned i = 1; i < 7; i++) assert_event(r, i, "stored", 0);
     assert_event(r, 7, "single", 0);
@@ -214,6 +218,34 @@ static void batches_and_messages_may_follow_each_other(void **state)
     assert_nothing(r);
     close_moody(w, r);
     assert_int_equal(desired, 1);
+}
+
+/* An event that others have written need not be in the usual form; it comes as all others do. */
+static void unusual_events_of_a_batch_come(void **state)
+{
+    static const char body[] = "\x00\x53\x75\xa0\x0b"
+                               "\x00\x53\x75\xa0\x06stored"
+                               "\x00\x80\0\0\0\0\0\0\0\x75\xa0\x0b"
+                               "\x00\x53\x75\xa0\x06stored"
+                               "\x00\x53\x75\xa0\x0b"
+                               "\x00\x53\x75\xa0\x06stored";
+    struct weir__log_view view = {.offset = 4096, .time_ms = 77, .count = EVENTS};
+    struct delivery *d = &script[script_len++];
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    view.body = weir__bytes_of(body, sizeof body - 1);
+    view.body_crc = weir__crc32c(0, body, sizeof body - 1);
+    d->len = weir__stored_head(d->at, &view, NULL);
+    memcpy(d->at + d->len, body, sizeof body - 1);
+    d->len += sizeof body - 1;
+    d->format = WEIR__STORED_FORMAT;
+    say_batch(3);
+    w = open_moody();
+    r = open_receiver(w, 0);
+    for (unsigned i = 0; i < 6; i++) assert_event(r, i, "stored", 0);
+    close_moody(w, r);
 }
 
 /* What has come is not asked for again, though the caller has had nothing of it yet. */
@@ -476,6 +508,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(batches_and_messages_may_follow_each_other),
+        TEST(unusual_events_of_a_batch_come),
         TEST(a_new_link_goes_on_behind_the_newest_message),
         TEST(a_broken_batch_is_asked_for_again_as_events),
         TEST(a_broken_batch_that_was_not_desired_ends_it),
