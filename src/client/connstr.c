@@ -139,7 +139,7 @@ static const struct part {
 
 static bool take_value(struct weir__connstr *c, const struct part *p, struct text value)
 {
-    if (value.len == 0 || memchr(value.at, 0, value.len)) return false;
+    if (value.len == 0) return false;
     if (p->take) return p->take(c, value);
     if (value.len > p->max) return false;
     memcpy((char *)c + p->at, value.at, value.len);
