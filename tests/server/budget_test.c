@@ -313,6 +313,20 @@ static void networks_are_not_taken_for_one_another(void **state)
     end(s);
 }
 
+/* Nor are those of IPv4 that come by IPv6, which has them all in one network. */
+static void mapped_addresses_are_not_taken_for_one_another(void **state)
+{
+    static const char *const peers[] = {"[::ffff:10.0.0.1]:5", "[::ffff:10.0.0.2]:5", "[::1]:5"};
+    struct scene *s = begin(&(struct weir__budget_limits){.per_address = 1});
+
+    (void)state;
+    s->count = 3;
+    memcpy(s->peers, peers, sizeof peers);
+    run(s, &s->enter);
+    assert_int_equal(weir__budget_strangers(&s->budget), 3);
+    end(s);
+}
+
 static struct guest *many[2];
 
 static void enter_many(void *arg)
@@ -387,6 +401,7 @@ int main(void)
         cmocka_unit_test(an_address_has_so_many_places),
         cmocka_unit_test(the_oldest_of_an_address_goes_first),
         cmocka_unit_test(networks_are_not_taken_for_one_another),
+        cmocka_unit_test(mapped_addresses_are_not_taken_for_one_another),
         cmocka_unit_test(every_address_is_found_again),
         cmocka_unit_test(who_has_left_is_not_called),
     };

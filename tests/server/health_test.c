@@ -1,5 +1,6 @@
 /* health_test.c - what /health says of hubs that fail in one way or another. */
 #include "server/question.h"
+#include "support/allocs.h"
 
 static void say_health(struct scene *s, unsigned status, const char *text)
 {
@@ -57,6 +58,19 @@ static void a_full_disk_is_said(void **state)
     say_health(s, 503, "There is no space left: events are refused.");
 }
 
+/* Nothing is known of the hubs then, so nothing good is said of them. */
+static void no_memory_for_a_look_at_the_hubs(void **state)
+{
+    struct scene *s = *state;
+
+    say_health(s, 200, "Service is healthy.");
+    allocs_fail(1);
+    say_health(s, 503, "There is no memory left.");
+    assert_true(allocs_failed());
+    allocs_fail(0);
+    say_health(s, 200, "Service is healthy.");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -64,6 +78,7 @@ int main(void)
         TEST(a_hub_that_has_stopped_is_down),
         TEST(a_hub_that_cannot_be_opened_is_down),
         TEST(a_full_disk_is_said),
+        TEST(no_memory_for_a_look_at_the_hubs),
     };
 
     return cmocka_run_group_tests_name("health", tests, NULL, NULL);

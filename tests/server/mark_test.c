@@ -88,6 +88,36 @@ static void none_and_negative(void **state)
     weir__buf_fini(&buf);
 }
 
+/* Each as large as can be, and larger by one. */
+static void the_largest_numbers(void **state)
+{
+    static const struct {
+        int64_t epoch, sequence;
+        int rc;
+    } rows[] = {
+        {UINT16_MAX, INT32_MAX, 0},
+        {UINT16_MAX + 1, INT32_MAX, WEIR_EINVAL},
+        {UINT16_MAX, INT64_C(1) + INT32_MAX, WEIR_EINVAL},
+        {0, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__amqp_pair pairs[] = {pair(ID, WEIR__AMQP_LONG, INT64_MAX),
+                                          pair(EPOCH, WEIR__AMQP_LONG, rows[i].epoch),
+                                          pair(SEQUENCE, WEIR__AMQP_LONG, rows[i].sequence)};
+        struct weir__log_producer got;
+        struct weir__buf buf;
+        assert_int_equal(weir__mark_read(0, event_of(pairs, 3, &buf), &got, NULL), rows[i].rc);
+        if (rows[i].rc == 0) {
+            assert_int_equal(got.id, INT64_MAX);
+            assert_int_equal(got.epoch, rows[i].epoch);
+            assert_int_equal(got.sequence, rows[i].sequence);
+        }
+        weir__buf_fini(&buf);
+    }
+}
+
 /* A message that is none has no mark, and says so. */
 static void of_what_is_no_message(void **state)
 {
@@ -124,11 +154,9 @@ static void answered_with_exact_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_an_event),
-        cmocka_unit_test(of_the_first_of_a_batch),
-        cmocka_unit_test(none_and_negative),
-        cmocka_unit_test(of_what_is_no_message),
-        cmocka_unit_test(answered_with_exact_types),
+        cmocka_unit_test(of_an_event),           cmocka_unit_test(of_the_first_of_a_batch),
+        cmocka_unit_test(none_and_negative),     cmocka_unit_test(the_largest_numbers),
+        cmocka_unit_test(of_what_is_no_message), cmocka_unit_test(answered_with_exact_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

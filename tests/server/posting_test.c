@@ -158,7 +158,9 @@ static void a_batch_keeps_kinds(void **state)
 
     assert_int_equal(
         read(s, BATCH,
-             " [ {\"Body\":\"one\",\"UserProperties\":{\"t\":\"x\",\"i\":-7,\"d\":0.5,\"e\":1e3,"
+             " [ "
+             "{\"Body\":\"one\",\"UserProperties\":{\"t\":\"x\",\"i\":-7,\"most\":"
+             "9223372036854775807,\"d\":0.5,\"e\":1e3,"
              "\"big\":9223372036854775808,\"yea\":true,\"yes\":false,\"z\":null},"
              "\"BrokerProperties\":{\"PartitionKey\":\"k\",\"CorrelationId\":\"c\"}},"
              "{\"BrokerProperties\":{\"PartitionKey\":\"k\"},\"Body\":\"tw\\u00f6\\n\"} ] "),
@@ -167,10 +169,12 @@ static void a_batch_keeps_kinds(void **state)
     expect_bytes(s->batch.key, "k");
     m = message(s, 0);
     expect_bytes(m.data, "one");
-    assert_int_equal(count_properties(&m), 8);
+    assert_int_equal(count_properties(&m), 9);
     expect_bytes(property(&m, "t").bytes, "x");
     assert_int_equal(property(&m, "i").type, WEIR__AMQP_LONG);
     assert_int_equal(property(&m, "i").i, -7);
+    assert_int_equal(property(&m, "most").type, WEIR__AMQP_LONG);
+    assert_int_equal(property(&m, "most").i, INT64_MAX);
     assert_true(property(&m, "d").d == 0.5);
     assert_true(property(&m, "e").d == 1000);
     assert_int_equal(property(&m, "big").type, WEIR__AMQP_DOUBLE);

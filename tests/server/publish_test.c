@@ -244,6 +244,7 @@ static void what_was_not_taken_is_taken_back(void **state)
     weir__publish_take_back(&s->p);
     assert_int_equal(atomic_load(&s->c.refs), 1);
     assert_int_equal(s->c.batches, 0);
+    assert_int_equal(atomic_load(&s->server.unflushed), 0);
 }
 
 /* A link that has gone waits for nothing, and what is counted is counted. */
