@@ -15,6 +15,12 @@
     "Content-Length: 78\r\n\r\n" ERROR("404", "There is nothing at this path.")
 #define ALL "Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS\r\n"
 
+/* As TOKEN, for the longest name there may be. */
+#define TOKEN256                                                                                   \
+    "Authorization: SharedAccessSignature sr=sb%3A%2F%2Flocalhost%2F" NAME256                      \
+    "&sig=G0qyOXiaIMZPzQRByDctTFAfEpiCqX0NJtDLF%2BgESTQ%3D&se=1700000000&"                         \
+    "skn=RootManageSharedAccessKey\r\n"
+
 /* On one connection: each answer is of its own request, and has nothing of those before. */
 static const struct {
     const char *request, *answer;
@@ -53,6 +59,7 @@ static const struct {
     {"POST //messages" HOST TOKEN "\r\n", NOTHING},
     {"POST /" NAME256 "a/messages" HOST TOKEN "\r\n", NOTHING},
     {"POST /" NAME256 "/messages" HOST TOKEN "\r\n", "HTTP/1.1 401 Unauthorized\r\n"},
+    {"POST /" NAME256 "/messages" HOST TOKEN256 "\r\n", "HTTP/1.1 404 Not Found\r\n"},
     {"POST /eh1/partitions/2/messages" HOST TOKEN "\r\n",
      "HTTP/1.1 400 Bad Request\r\n" XML "Content-Length: 158\r\n\r\n" ERROR(
          "400", "The specified partition is invalid for an EventHub partition sender or receiver. "
