@@ -224,6 +224,45 @@ static void goes_where_a_checkpoint_was_set_beside_others(void **state)
     expect("<2s ");
 }
 
+/* The first view is enough, and so is the first partition. */
+static void takes_its_share_without_a_pause(void **state)
+{
+    (void)state;
+    own_all(4, "js");
+    start_paced(4, 0, 0);
+    run();
+    expect("2>a +2s 3>a +3s ");
+    assert_int_equal(w.reads, 1);
+}
+
+static void takes_up_the_first_that_lies(void **state)
+{
+    (void)state;
+    own(0, "", 0);
+    own(1, "js", 0);
+    for (uint32_t p = 2; p < 4; p++) own(p, "a", 1);
+    start(4);
+    pass_renewed(50000);
+    expect("+2s +3s 2>a 3>a 2>a 3>a ");
+    pass_renewed(30000);
+    assert_string_equal(w.rows[0].owner, "a");
+}
+
+/* Not one by one, as when it stays. */
+static void leaves_everything_to_foreign_ones_at_once(void **state)
+{
+    (void)state;
+    own(0, "js", 0);
+    for (uint32_t p = 1; p < 4; p++) own(p, "a", 1);
+    start(4);
+    pass(500, "");
+    w.log[0] = '\0';
+    weir__control_leave(w.control, w.now_ms);
+    pass(100, "");
+    for (uint32_t p = 1; p < 4; p++) assert_string_equal(w.rows[p].owner, "");
+    assert_null(strstr(w.log, ">a"));
+}
+
 static void renews_nothing_among_its_own(void **state)
 {
     (void)state;
@@ -370,6 +409,9 @@ int main(void)
         TEST(renews_beside_one_that_is_silent),
         TEST(renews_nothing_while_the_store_is_away),
         TEST(goes_where_a_checkpoint_was_set_beside_others),
+        TEST(takes_its_share_without_a_pause),
+        TEST(takes_up_the_first_that_lies),
+        TEST(leaves_everything_to_foreign_ones_at_once),
         TEST(renews_nothing_among_its_own),
         TEST(a_refused_renewal_is_a_loss),
         TEST(gives_up_what_is_too_much_one_by_one),
