@@ -57,6 +57,9 @@ static void what_is_not_given_is_a_theft(void **state)
     pass(14000, "b");
     expect("1>a +1 ");
     assert_int_equal(counts().steals, 1);
+    w.reads = 0;
+    pass(2000, "b"); /* it waits for nothing any more */
+    assert_in_range(w.reads, 2, 4);
     assert_int_equal(counts().takeovers + counts().handovers + counts().lost, 0);
 }
 
