@@ -89,6 +89,21 @@ static void a_grant_rests_on_its_rule_and_key(void **state)
     assert_int_equal(worth(&certified, &other), 0);
 }
 
+/* The first half of its SHA-256, whole. */
+static void a_key_is_known_by_its_digest(void **state)
+{
+    static const uint8_t of_abc[16] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
+                                       0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23};
+    static const uint8_t none[16] = {0};
+    struct weir__access_basis with = weir__access_basis_of("r", "abc", true),
+                              without = weir__access_basis_of("r", NULL, false);
+
+    (void)state;
+    assert_memory_equal(with.key, of_abc, sizeof with.key);
+    assert_memory_equal(without.key, none, sizeof without.key);
+    assert_true(with.of_hub && !without.of_hub);
+}
+
 static void a_grant_ends(void **state)
 {
     struct weir__access_grant grant = {0};
@@ -250,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors),
         cmocka_unit_test(a_grant_rests_on_its_rule_and_key),
+        cmocka_unit_test(a_key_is_known_by_its_digest),
         cmocka_unit_test(a_grant_ends),
         cmocka_unit_test(wrong_key_and_unknown_rule_look_alike),
         cmocka_unit_test(every_character_of_a_signature_counts),
