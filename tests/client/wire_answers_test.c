@@ -187,7 +187,10 @@ static void refusals_are_told(void **state)
         {{300, "amqp:not-implemented", "", {{0}}}, WEIR_ENOTSUP, "amqp:not-implemented"},
         {{199, "amqp:not-allowed", "no", {{0}}}, WEIR_EINVAL, "no (amqp:not-allowed)"},
     };
+    struct weir_receiver_options latest = {.size = sizeof latest,
+                                           .position.from = WEIR_FROM_LATEST};
     char text[WEIR_ERROR_TEXT_BYTES];
+    struct weir_receiver *r;
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -200,6 +203,8 @@ static void refusals_are_told(void **state)
         assert_int_equal(weir_partition_info(w, "h", 7, &partition, &err), cases[i].code);
         snprintf(text, sizeof text, "hub 'h', partition 7: %s", cases[i].text);
         assert_string_equal(err.text, text);
+        assert_int_equal(weir_receiver_open(&r, w, "h", 7, &latest, &err), cases[i].code);
+        assert_string_equal(err.text, text); /* it asks for the last event first */
     }
 }
 

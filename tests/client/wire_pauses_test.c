@@ -155,6 +155,34 @@ static void open_silent(void)
     hasty_open();
 }
 
+/* After pauses that grow until one is accepted; when the other side is busy, after the one that it
+ * asks for. */
+static void a_batch_is_sent_again(void **state)
+{
+    static const enum moody_mood moods[] = {MOODY_FAIL,  MOODY_FAIL, MOODY_BUSY, MOODY_FAIL,
+                                            MOODY_STORE, MOODY_FAIL, MOODY_STORE};
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p;
+
+    (void)state;
+    memcpy(m.script, moods, sizeof moods);
+    m.steps = sizeof moods / sizeof moods[0];
+    hasty_expect(50, 100);
+    hasty_expect(100, 200);
+    hasty_expect(HASTY_BUSY_MS, HASTY_BUSY_MS);
+    hasty_expect(200, 400);
+    hasty_expect(50, 100);
+    hasty_open();
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    for (int i = 0; i < 2; i++) assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+    hasty_assert_passed(5);
+    close_producer(p);
+    hasty_close();
+    assert_int_equal(m.count, 2);
+    assert_int_equal(m.attaches, 6);
+}
+
 /* To the byte. */
 static void so_much_is_on_its_way(void **state)
 {
@@ -231,6 +259,7 @@ int main(void)
         TEST(a_link_that_is_denied_is_tried_once_more),
         TEST(a_link_that_was_open_is_tried_on),
         TEST(a_link_that_is_not_let_in_again_fails),
+        TEST(a_batch_is_sent_again),
         TEST(so_much_is_on_its_way),
         TEST(an_outcome_is_waited_for_so_long),
         TEST(deadlines_of_batches),
