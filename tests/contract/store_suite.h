@@ -201,12 +201,21 @@ static void members_beat(void **state)
 static void a_living_name_is_taken(void **state)
 {
     struct world *w = *state;
+    int64_t silent_ms = -1, expire_ms = -1;
+    const char *text;
 
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
+    await_silence(w, "a", 5);
     assert_int_equal(beat(w, "a", 2, EXPIRE_MS), WEIR_EEXIST);
     assert_int_equal(err.code, WEIR_EEXIST);
-    assert_non_null(strstr(err.text, "'a'"));
-    assert_non_null(strstr(err.text, "ms ago"));
+    text = strstr(err.text, "a copy named 'a'");
+    assert_non_null(text);
+    sscanf(text,
+           "a copy named 'a' is in the group already, last heard of %" SCNd64
+           " ms ago; it counts as dead after %" SCNd64 " ms of silence",
+           &silent_ms, &expire_ms);
+    assert_in_range(silent_ms, 5, EXPIRE_MS);
+    assert_int_equal(expire_ms, EXPIRE_MS);
     assert_int_equal(member_of(w, "a")->instance, 1);
     assert_ok(beat(w, "a", 1, EXPIRE_MS));
     assert_int_equal(beat(w, "a", 2, 1), WEIR_EEXIST); /* its own expiry counts, not ours */
@@ -730,6 +739,34 @@ static void names_reach_their_limits(void **state)
     assert_int_equal(beat(w, "a", 1, 0), WEIR_EINVAL);
 }
 
+static void every_call_looks_at_its_names(void **state)
+{
+    struct world *w = *state;
+    struct weir_member m = member_named("a", 1, EXPIRE_MS), none = member_named("", 1, EXPIRE_MS);
+    struct weir_scope good = w->scope, bad = {good.space, "", good.group};
+    struct weir_record r = {.partition = 1}, got;
+    struct weir_mark mark = {.partition = 1, .epoch = 1, .turn = 1};
+    const struct weir_store_ops *ops = w->ops;
+
+#define REFUSED(call)                                                                              \
+    do {                                                                                           \
+        memset(&err, 0, sizeof err);                                                               \
+        assert_int_equal(call, WEIR_EINVAL);                                                       \
+        assert_int_equal(err.code, WEIR_EINVAL);                                                   \
+        assert_non_null(strstr(err.text, "has no name"));                                          \
+    } while (0)
+    REFUSED(ops->beat(w->store, &bad, &m, &err));
+    REFUSED(ops->leave(w->store, &bad, &m, &err));
+    REFUSED(ops->read(w->store, &bad, &w->view, &err));
+    REFUSED(ops->claim(w->store, &bad, &r, "a", 1, &got, &err));
+    REFUSED(ops->mark(w->store, &bad, "a", &mark, 1, &err));
+    REFUSED(ops->set(w->store, &bad, 1, &mark, &err));
+    REFUSED(ops->beat(w->store, &good, &none, &err));
+#undef REFUSED
+    assert_ok(ops->read(w->store, &good, &w->view, &err)); /* and goes on */
+    assert_int_equal(w->view.member_count + w->view.record_count, 0);
+}
+
 /* ---- races ---- */
 
 /* What two racers share; each round is one partition, or the one before once more. */
@@ -829,6 +866,6 @@ static void one_thread_wins(void **state)
         STORE_CASE(a_checkpoint_is_set_before_anybody_came),                                       \
         STORE_CASE(records_are_in_the_order_of_partitions), STORE_CASE(records_know_when),         \
         STORE_CASE(scopes_never_meet), STORE_CASE(names_reach_their_limits),                       \
-        STORE_CASE(one_thread_wins)
+        STORE_CASE(every_call_looks_at_its_names), STORE_CASE(one_thread_wins)
 
 #endif
