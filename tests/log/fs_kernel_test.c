@@ -195,6 +195,36 @@ static void failed_transfers_are_told(void **state)
     expect(p, p->f->ops->write(p->f, &part, 1, 0, &err), &err, WEIR_EIO, "pwritev wrote nothing");
 }
 
+/* A handle that left direct transfers is as good as one that never had them: short reads go on, and what
+ * is refused then is told. */
+static void direct_transfers_are_left_for_good(void **state)
+{
+    static uint8_t to[WEIR__FS_BLOCK] __attribute__((aligned(WEIR__FS_BLOCK)));
+    struct place *p = *state;
+    uint64_t before = calls_refused_direct();
+    struct weir_error err;
+    struct weir__file *f;
+    size_t got;
+
+    assert_int_equal(p->f->ops->allocate(p->f, BLOCK, NULL), 0);
+    write_ok(p, "some bytes", BLOCK - 10);
+    assert_int_equal(p->fs->ops->open(p->fs, p->path, WEIR__FS_DIRECT, &f, NULL), 0);
+    calls_refuse_direct(true);
+    assert_int_equal(f->ops->read(f, to, BLOCK, 0, &got, NULL), 0);
+    calls_refuse_direct(false);
+    if (calls_refused_direct() == before) print_message("no direct handles here\n");
+    assert_int_equal(f->not_direct, calls_refused_direct() != before);
+    if (f->not_direct) {
+        calls_shorten(1000);
+        assert_int_equal(f->ops->read(f, to, BLOCK, 0, &got, NULL), 0);
+        assert_int_equal(got, BLOCK);
+        calls_fail(0, EINVAL);
+        expect(p, f->ops->read(f, to, BLOCK, 0, &got, &err), &err, WEIR_EIO, "pread");
+        assert_true(calls_failed());
+    }
+    weir__file_close(f);
+}
+
 /* Where space cannot be reserved it is written: what was there stays, and what is new is zeros. */
 static void space_is_written_where_it_cannot_be_reserved(void **state)
 {
@@ -338,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(short_transfers_are_gone_on_with),
         TEST(failed_transfers_are_told),
+        TEST(direct_transfers_are_left_for_good),
         TEST(space_is_written_where_it_cannot_be_reserved),
         TEST(space_that_is_refused_is_told),
         TEST(space_that_stays_is_no_error),
