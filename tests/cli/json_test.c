@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "cli/parse_event.h"
+#include "support/allocs.h"
 
 static char *printed;
 static size_t printed_len;
@@ -134,6 +135,28 @@ static int parse(const char *line)
 {
     err = (struct weir_error){0};
     return weir__parse_event(&parsed, weir__bytes_of(line, strlen(line)), &err);
+}
+
+/* Also when a shorter line was taken before. */
+static void no_memory_for_a_line_is_told(void **state)
+{
+    char line[300] = "{\"body\":\"";
+
+    (void)state;
+    weir__parse_event_fini(&parsed);
+    parsed = (struct weir__parsed_event){0};
+    memset(line + 9, 'x', sizeof line - 12);
+    memcpy(line + sizeof line - 3, "\"}", 3);
+    for (int i = 0; i < 2; i++) {
+        allocs_fail(1);
+        assert_int_equal(parse(line), WEIR_ENOMEM);
+        assert_string_equal(err.text, "a line of JSON");
+        assert_true(allocs_failed());
+        allocs_fail(0);
+        assert_int_equal(parse("{\"body\":\"\"}"), 0);
+    }
+    assert_int_equal(parse(line), 0);
+    assert_int_equal(parsed.event.body.len, sizeof line - 12);
 }
 
 /* One line that has everything, given and printed again. */
@@ -284,6 +307,7 @@ int main(void)
         cmocka_unit_test(what_is_not_utf8_is_replaced),
         cmocka_unit_test(values_keep_their_kind),
         cmocka_unit_test(bodies_say_what_they_are),
+        cmocka_unit_test(no_memory_for_a_line_is_told),
         cmocka_unit_test(what_is_read_is_printed_the_same),
         cmocka_unit_test(a_line_stands_for_itself),
         cmocka_unit_test(lines_that_are_no_event_are_refused),
