@@ -182,6 +182,29 @@ static void what_cannot_be_read_is_told(void **state)
     }
 }
 
+/* The first opening after a start of the machine looks for the newest time there is. */
+static void time_that_cannot_be_read_is_told(void **state)
+{
+    static const char *const tables[] = {"member", "record"};
+    struct weir_store *other;
+
+    (void)state;
+    sql("UPDATE clock SET boot = 'another'");
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        char text[64];
+
+        snprintf(text, sizeof text, "ALTER TABLE %s RENAME TO gone", tables[i]);
+        sql(text);
+        assert_int_equal(weir_store_sqlite(&other, path, NULL, &err), WEIR_EIO);
+        snprintf(text, sizeof text, "no such table: %s", tables[i]);
+        assert_non_null(strstr(err.text, text));
+        snprintf(text, sizeof text, "ALTER TABLE gone RENAME TO %s", tables[i]);
+        sql(text);
+    }
+    assert_int_equal(weir_store_sqlite(&other, path, NULL, &err), 0);
+    weir_store_close(other);
+}
+
 /* A record that cannot be understood is removed before a new one is made. */
 static void what_cannot_be_removed_stays(void **state)
 {
@@ -223,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_fails_is_not_done),
         TEST(what_cannot_be_read_is_told),
+        TEST(time_that_cannot_be_read_is_told),
         TEST(what_cannot_be_removed_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
