@@ -183,8 +183,23 @@ static void a_token_for_a_hub_that_is_gone(void **state)
 
 static void other_kinds_of_tokens(void **state)
 {
+    static const char *const types[] = {"jwu", "jw", "servicebus.windows.net:sastokem", ""};
     struct scene *s = *state;
 
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char want[256];
+
+        snprintf(want, sizeof want,
+                 "InvalidToken: Tokens of type '%s' are not accepted here; use a connection string "
+                 "with a shared access key.",
+                 types[i]);
+        assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", "put-token", "type", types[i],
+                             "name", "sb://localhost/eh1", END),
+                         WEIR_EDENIED);
+        assert_string_equal(s->refusal.why.text, want);
+    }
+    assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", "put-tokem", END), WEIR_EINVAL);
+    assert_string_equal(s->refusal.why.text, "Invalid command 'put-tokem'.");
     assert_int_equal(ask(s, weir__cbs_answer, "a.b.c", "operation", "put-token", "type", "jwt",
                          "name", "sb://localhost/eh1", END),
                      WEIR_EDENIED);
