@@ -8,23 +8,6 @@ static int mark_all(struct weir_partition *p, const struct weir_event *e, size_t
     return weir_checkpoint(p, NULL);
 }
 
-static struct weir_processor_stats stats_now(void)
-{
-    struct weir_processor_stats stats;
-
-    weir_processor_stats(s.processor, &stats);
-    return stats;
-}
-
-/* Another copy lives in the group. */
-static void let_live(const char *id, uint32_t weight, int64_t expire_ms)
-{
-    struct weir_member m = {.instance = 9, .weight = weight, .expire_ms = expire_ms};
-
-    snprintf(m.id, sizeof m.id, "%s", id);
-    assert_int_equal(s.behind->beat(s.store, &s.scope, &m, NULL), 0);
-}
-
 static void a_quiet_copy_calls_twice_in_a_beat(void **state)
 {
     (void)state;

@@ -2,23 +2,6 @@
  * for, hand-overs of many, foreign owners. Times are exact, as stage.h says. */
 #include "processor/stage.h"
 
-static struct weir_processor_stats stats_now(void)
-{
-    struct weir_processor_stats stats;
-
-    weir_processor_stats(s.processor, &stats);
-    return stats;
-}
-
-/* Another copy lives in the group. */
-static void let_live(const char *id, uint32_t weight, int64_t expire_ms)
-{
-    struct weir_member m = {.instance = 9, .weight = weight, .expire_ms = expire_ms};
-
-    snprintf(m.id, sizeof m.id, "%s", id);
-    assert_int_equal(s.behind->beat(s.store, &s.scope, &m, NULL), 0);
-}
-
 /* The store says that somebody has a partition. */
 static void let_own(uint32_t partition, const char *owner, uint64_t instance)
 {

@@ -111,6 +111,23 @@ static inline void stage_start(void)
         fail_msg("%s", err.text);
 }
 
+static inline struct weir_processor_stats stats_now(void)
+{
+    struct weir_processor_stats stats;
+
+    weir_processor_stats(s.processor, &stats);
+    return stats;
+}
+
+/* Another copy lives in the group. */
+static inline void let_live(const char *id, uint32_t weight, int64_t expire_ms)
+{
+    struct weir_member m = {.instance = 9, .weight = weight, .expire_ms = expire_ms};
+
+    snprintf(m.id, sizeof m.id, "%s", id);
+    assert_int_equal(s.behind->beat(s.store, &s.scope, &m, NULL), 0);
+}
+
 static inline int stage_tear_down(void **state)
 {
     (void)state;
