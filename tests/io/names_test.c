@@ -9,6 +9,7 @@
 #define NAME "several.test"
 #define ADDRESSES_MAX 6
 #define NOBODYS "192.0.2.1"       /* no machine has it: listening there fails */
+#define OTHER "127.0.0.5"         /* where no other test listens */
 #define NOWHERE "255.255.255.255" /* connecting there fails at once, and sends nothing */
 #define REFUSING "127.0.0.2"      /* nobody listens there, and the kernel says so */
 
@@ -293,7 +294,7 @@ static void all_or_none(void **state)
 
 static void the_other_family_alone_and_held(void **state)
 {
-    static const char *const lists[][2] = {{NOBODYS, "::1"}, {"127.0.0.1", "::1"}};
+    static const char *const lists[][2] = {{NOBODYS, "::1"}, {OTHER, "::1"}};
     struct weir__bound held, b;
     struct weir_error err = {0};
     char want[64];
@@ -305,7 +306,7 @@ static void the_other_family_alone_and_held(void **state)
     assert_string_equal(b.address, want);
     leave(&b);
     assert_int_equal(bind_name(lists[1], 2, held.port, &b, &err), WEIR_EEXIST);
-    assert_int_equal(connects_to("127.0.0.1", held.port), ECONNREFUSED);
+    assert_int_equal(connects_to(OTHER, held.port), ECONNREFUSED);
     leave(&held);
 }
 
