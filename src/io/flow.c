@@ -89,7 +89,8 @@ void weir__tcp_read(struct weir__tcp *c)
     weir__tcp_visit(c);
 }
 
-/* Many may have something to read at once, and much: they wait in order when the turn is over. */
+/* Many sockets may be ready at once, with much to read. Those that are ready after the turn is over
+ * wait in order. */
 void weir__tcp_read_in_turn(struct weir__tcp *c)
 {
     if (weir__loop_turn_over(c->loop))

@@ -67,7 +67,7 @@ static void run_mail(struct weir__loop *l)
     }
 }
 
-/* At least one, so that nobody waits for ever; those that come again have the next turn. */
+/* Runs at least one, so that nobody waits for ever. What is put back here runs in the next turn. */
 static void run_late(struct weir__loop *l)
 {
     int64_t until_ns = l->late.first ? weir__loop_turn_ns(l) + WEIR__LOOP_LATE_NS : 0;

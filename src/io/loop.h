@@ -27,8 +27,7 @@
  * that everybody has a turn soon. */
 #define WEIR__LOOP_TURN_NS INT64_C(1000000)
 
-/* How long sockets are read in each turn that were ready too late in one before; one of them is read in any
- * case. */
+/* How long each turn reads sockets that an earlier turn had no time for. It reads at least one. */
 #define WEIR__LOOP_LATE_NS INT64_C(500000)
 
 /* How long a loop that expects mail stays awake for it, if what it waited for the last time came as

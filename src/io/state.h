@@ -26,7 +26,7 @@ struct weir__loop {
     struct weir__timers timers;
     struct weir__mailbox mail;
     struct weir__posts deferred;
-    struct weir__posts late; /* those that came to read when the turn was over */
+    struct weir__posts late; /* sockets that were ready after the turn was over */
     struct weir__resident *residents;
     struct weir__post stop;
     struct weir__thread thread;
@@ -105,7 +105,7 @@ struct weir__tcp {
     bool handshaking;          /* counted so by the listener */
     struct weir__post arrival; /* on its loop, from the listener's */
     struct weir__post work;    /* the visit at the end of the turn */
-    struct weir__post late;    /* reads what it had no time for */
+    struct weir__post late;    /* reads what a turn before had no time for */
     struct weir__timer timer;
     struct weir__resident resident;
     struct weir__tcp_limits limits;

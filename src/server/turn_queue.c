@@ -65,7 +65,7 @@ void weir__turn_queue_leave(struct weir__connection *c)
         q->first = c->queue_next;
 }
 
-/* A message is taken that is late, or large. */
+/* Notes that this turn takes a late or a large message. */
 static void take(struct weir__turn_queue *q, uint64_t turn, int64_t from_ns)
 {
     if (q->taken == turn) return;

@@ -100,7 +100,7 @@ static void a_folder_is_made_only_by_who_may(void **state)
 
 /* ---- somebody else ---- */
 
-/* Who has the folder without serving it is not asked; what to do fits, whatever the path. */
+/* A process that holds the folder without serving it is not asked. The advice fits, however long the path. */
 static void a_folder_that_is_held_is_told(void **state)
 {
     char dir[TEMPDIR_BYTES], folder[512], advice[512];

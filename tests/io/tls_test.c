@@ -278,7 +278,7 @@ static void a_handshake_has_a_limit(void **state)
     echo_stop(&e);
 }
 
-/* Who leaves in the middle of it is told of; who only looked whether the port is open is not. */
+/* A peer that leaves in the middle is reported; one that only tried whether the port is open is not. */
 static void a_handshake_that_breaks_off_is_told(void **state)
 {
     struct echo e = {.room_max = 0};
