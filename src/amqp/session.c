@@ -237,7 +237,6 @@ static struct weir__amqp_session *answer_begin(struct weir__amqp *e, uint16_t ch
         weir__amqp_fail(e, WEIR__AMQP_COND_LIMIT, "no channel or no memory for a session");
         return NULL;
     }
-    s->remote_channel = channel;
     s->told = true; /* until the owner knows of it, there is nobody to tell of its end */
     return s;
 }

@@ -120,6 +120,11 @@ static void senders_claims_are_dropped(void **state)
                    "b3 0000000c 'x-opt-offset' a1 01 '0'  a3 13 'x-opt-enqueued-time' 40 "
                    "53 05 40  00 53 75 a0 00",
                    NULL, "00 53 72 c1 85 0c a3 01 'a' 41 53 05 40 " OWN "00 53 75 a0 00");
+    check_composed("00 53 72 c1 12 02 a1 0c 'x-opt-offset' a1 01 '0'  00 53 75 a0 00", NULL,
+                   "00 53 72 c1 7e 08 " OWN "00 53 75 a0 00"); /* a string, which it may be */
+    check_composed("00 53 72 c1 12 02 a0 0c 'x-opt-offset' a1 01 '0'  00 53 75 a0 00", NULL,
+                   "00 53 72 c1 8f 0a a0 0c 'x-opt-offset' a1 01 '0' " OWN
+                   "00 53 75 a0 00"); /* bytes are no name */
 }
 
 static void key_is_added_once(void **state)

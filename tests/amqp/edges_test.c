@@ -418,6 +418,65 @@ static void no_room_beside_what_waits(void **state)
     peer_fini(&p);
 }
 
+/* ---- links ---- */
+
+static void leave_attach(struct side *s, const struct weir__amqp_event *ev)
+{
+    (void)s;
+    (void)ev;
+}
+
+/* Only a sender that was answered sends, with credit, and on a connection that lives. */
+static void who_may_send(void **state)
+{
+    struct weir__amqp_link *from, *to, *new;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_say(&p, 0, SAY_SENDER);
+    from = last_link();
+    assert_int_equal(weir__amqp_link_credit(from), 10);
+    assert_int_equal(weir__amqp_sendable(from), 0);
+    peer_say(&p, 0, SAY_RECEIVER);
+    to = last_link();
+    assert_true(weir__amqp_waits_for_peer(to));
+    peer_say(&p, 0, "13: 43 70 00000800 43 43 52 01 43 52 09");
+    assert_false(weir__amqp_waits_for_peer(to));
+    assert_int_equal(weir__amqp_sendable(to), 9);
+    p.side.on = leave_attach;
+    peer_say(&p, 0, "12: a1 01 'n' 52 02 41 40 40 00 53 28 45 00 53 29 45");
+    new = last_link();
+    peer_say(&p, 0, "13: 43 70 00000800 43 43 52 02 43 52 09");
+    assert_int_equal(weir__amqp_link_credit(new), 9);
+    assert_int_equal(weir__amqp_sendable(new), 0);
+    weir__amqp_close(p.side.e, NULL);
+    assert_int_equal(weir__amqp_sendable(to), 0);
+    peer_fini(&p);
+}
+
+/* A link that has gone leaves its handles, and nothing of it is counted. */
+static void a_link_leaves_its_place(void **state)
+{
+    static const char *const links[] = {SAY_SENDER, SAY_RECEIVER};
+    const struct weir__amqp_session *s;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    s = p.side.told[1].session;
+    for (int i = 0; i < 6; i++) {
+        peer_say(&p, 0, links[i % 2]);
+        assert_int_equal(last_link()->handle, i % 2);
+        assert_true(s->ours.bytes > s->ours.page_count * sizeof *s->ours.pages);
+        peer_say(&p, 0, i % 2 ? "16: 52 01 41" : "16: 43 41");
+        assert_int_equal(p.side.told[p.side.count - 1].type, WEIR__AMQP_EVENT_DETACH);
+        assert_int_equal(s->ours.used + s->theirs.used, 0);
+        assert_int_equal(s->ours.bytes, s->ours.page_count * sizeof *s->ours.pages);
+        assert_int_equal(s->rests + p.side.e->rests + p.side.e->partials, 0);
+        assert_int_equal(p.side.e->link_count, 0);
+    }
+    peer_fini(&p);
+}
+
 /* ---- the output ---- */
 
 /* A link to send on, and so many bytes of output, of which some were sent. */
@@ -499,6 +558,23 @@ static void a_name_and_a_password_have_1022_bytes(void **state)
     peer_fini(&p);
 }
 
+/* A password may be empty, but the end of the name must be there. */
+static void an_empty_password_is_one(void **state)
+{
+    struct weir__amqp_options o = {.mechanisms = WEIR__AMQP_MECHANISM_SET(WEIR__AMQP_PLAIN)};
+
+    (void)state;
+    for (int whole = 0; whole < 2; whole++) {
+        peer_init(&p, &o, &manners);
+        peer_say_raw(&p, "'AMQP' 03 01 00 00");
+        peer_say_typed(&p, WEIR__AMQP_FRAME_SASL, 0,
+                       whole ? "41: a3 05 'PLAIN' a0 03 00 'u' 00"
+                             : "41: a3 05 'PLAIN' a0 02 00 'u'");
+        expect(&p.side, whole ? WEIR__AMQP_EVENT_SASL : WEIR__AMQP_EVENT_CLOSE);
+        peer_fini(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,8 +593,11 @@ int main(void)
         cmocka_unit_test(frames_are_read_up_to_a_limit),
         cmocka_unit_test(sizes_are_told_in_all_forms),
         cmocka_unit_test(no_room_beside_what_waits),
+        cmocka_unit_test(who_may_send),
+        cmocka_unit_test(a_link_leaves_its_place),
         cmocka_unit_test(what_was_sent_makes_way),
         cmocka_unit_test(a_name_and_a_password_have_1022_bytes),
+        cmocka_unit_test(an_empty_password_is_one),
     };
 
     return cmocka_run_group_tests_name("edges", tests, NULL, NULL);

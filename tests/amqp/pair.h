@@ -61,6 +61,7 @@ static inline void keep_told(struct side *s, const struct weir__amqp_event *ev)
     *t = (struct told){.type = ev->type, .session = ev->session, .link = ev->link};
     s->count++;
     if (ev->type == WEIR__AMQP_EVENT_TRANSFER) {
+        assert_null(ev->fields);
         t->delivery = ev->delivery;
         t->sum = sum_of(ev->delivery.payload);
         if (s->kept && ev->delivery.payload.len <= s->kept_max - s->kept_len) {
