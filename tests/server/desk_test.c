@@ -361,6 +361,28 @@ static void a_request_has_a_size(void **state)
     assert_string_equal(s->text, "The request has more than 65536 bytes.");
 }
 
+/* A value or properties that break off are not answered: the sender is told. */
+static void what_is_no_message_is_rejected(void **state)
+{
+    static const uint8_t cut[] = {0x00, 0x53, 0x77, 0xa1, 0x05, 'x'};
+    static const uint8_t short_properties[] = {0x00, 0x53, 0x73, 0xc0, 0x03, 0x01, 0xa1};
+    struct scene *s = *state;
+    struct desk_links a = open_desk(s, "a", NULL);
+
+    weir__amqp_flow(a.in, 10, false);
+    weir__amqp_send(a.out, weir__bytes_of(cut, sizeof cut), 0, false, NULL);
+    talk(s);
+    assert_int_equal(s->rejected, 1);
+    weir__amqp_send(a.out, weir__bytes_of(short_properties, sizeof short_properties), 0, false,
+                    NULL);
+    talk(s);
+    assert_int_equal(s->rejected, 2);
+    request(s, a.out, "good", NULL, 0, false);
+    assert_int_equal(s->accepted, 1);
+    assert_int_equal(s->heard_count, 1);
+    expect_reply(s, 0, a.in, "good");
+}
+
 static void tokens_come_by_one_link(void **state)
 {
     struct scene *s = *state;
@@ -424,6 +446,7 @@ int main(void)
         TEST(replies_wait_for_room),
         TEST(no_memory_for_a_reply),
         TEST(a_request_has_a_size),
+        TEST(what_is_no_message_is_rejected),
         TEST(tokens_come_by_one_link),
         TEST(a_reply_without_memory_is_sent_later),
     };
