@@ -164,15 +164,20 @@ static void few_handles_are_enough_at_once(void **state)
     close_both(w, b);
 }
 
-/* Requests go out by one link and replies come by another: it is said what is wrong. */
+/* Requests go out by one link and replies come by another: it is said what is wrong. The patience is
+ * short, because it is used up; on a slow machine nothing may be known of the server by then. */
 static void one_handle_is_too_few_for_tokens(void **state)
 {
     struct blunt *b = blunt_start(&(struct blunt_manners){.narrow = true});
     struct weir *w = open_patient(b, 300);
     struct weir_hub_info info;
+    int rc;
 
     (void)state;
-    assert_int_equal(weir_hub_info(w, "h", &info, &err), WEIR_EUNREACHABLE);
+    do {
+        rc = weir_hub_info(w, "h", &info, &err);
+    } while (rc == WEIR_ETIMEDOUT);
+    assert_int_equal(rc, WEIR_EUNREACHABLE);
     if (!strstr(err.text, "one link only")) fail_msg("%s", err.text);
     assert_ok(weir_close(w, &err));
     blunt_stop(b);
