@@ -192,10 +192,8 @@ static int open_file(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
     struct weir__segment *seg = weir__log_active(log);
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__log_path(log->dir, seg->name, path, r->err);
 
-    return rc != 0 ? rc : log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &seg->file, r->err);
+    return weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_DIRECT, &seg->file, r->err);
 }
 
 /* The heads before the first batch; *out_known false when they had to be guessed at. */

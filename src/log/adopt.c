@@ -71,7 +71,6 @@ int weir__adopt_probe(struct weir__recovery *r, struct weir__found *f)
 {
     struct weir__log *log = r->log;
     struct weir__file *file = NULL;
-    char path[WEIR__LOG_PATH_BYTES];
     uint8_t *window;
     int rc;
 
@@ -79,8 +78,7 @@ int weir__adopt_probe(struct weir__recovery *r, struct weir__found *f)
     window = aligned_alloc(WEIR__FS_BLOCK, WINDOW_BYTES);
     if (!window) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
     f->zeros = true;
-    rc = weir__log_path(log->dir, f->name, path, r->err);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &file, r->err);
+    rc = weir__log_open_name(log->fs, log->dir, f->name, WEIR__FS_READ_ONLY, &file, r->err);
     if (rc == 0) rc = see_all(r, f, file, window);
     weir__file_close(file);
     free(window);

@@ -32,12 +32,11 @@
 static int read_control(const struct weir__backup_log *log, struct weir__control *out,
                         struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
-    int bad, rc = weir__log_path(log->dir, CONTROL_NAME, path, err);
+    int bad, rc;
 
     *out = (struct weir__control){.hub_id = log->hub_id};
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+    rc = weir__log_open_name(log->fs, log->dir, CONTROL_NAME, WEIR__FS_READ_ONLY, &f, err);
     for (int i = 0; rc == 0 && i < CONTROL_TRIES; i++) {
         rc = weir__control_read(f, out, &bad, err);
         if (rc != WEIR_ECORRUPT || i + 1 == CONTROL_TRIES) break;
@@ -53,13 +52,12 @@ static int read_control(const struct weir__backup_log *log, struct weir__control
 int weir__backup_segment_read(const struct weir__backup_log *log, const char *name,
                               struct weir__segment *out, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
-    int bad, rc = weir__log_path(log->dir, name, path, err);
+    int bad, rc;
 
     *out = (struct weir__segment){0};
     snprintf(out->name, sizeof out->name, "%s", name);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+    rc = weir__log_open_name(log->fs, log->dir, name, WEIR__FS_READ_ONLY, &f, err);
     if (rc == 0) rc = f->ops->size(f, &out->h.capacity, err);
     if (rc == 0) rc = weir__segment_read_header(f, log->hub_id, &out->h, &bad, err);
     weir__file_close(f);
@@ -237,11 +235,8 @@ static void pass_batch(struct weir__backup_moment *m, const struct weir__batch_h
 static int open_last(const struct weir__backup_log *log, const struct weir__segment *seg,
                      struct weir__file **out, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__log_path(log->dir, seg->name, path, err);
-
     *out = NULL;
-    return rc != 0 ? rc : log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, out, err);
+    return weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, out, err);
 }
 
 /* Moves the end over whole batches, as far as they go, or over no more than `most` of them. */

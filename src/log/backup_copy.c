@@ -51,14 +51,12 @@ int weir__backup_measure(const struct weir__backup_log *log, const struct weir__
                          uint64_t end, bool sealed, struct weir__backup_extent *out,
                          struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
-    int rc = weir__log_path(log->dir, seg->name, path, err);
+    int rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &f, err);
 
     *out = (struct weir__backup_extent){.bytes = seg->h.capacity,
                                         .used = seg->h.capacity,
                                         .tail = seg->h.capacity};
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
     if (rc == 0 && seg->h.number != 0) {
         out->used = end - seg->h.base;
         out->tail = sealed ? index_at(f, seg) : weir__backup_limit(seg) - seg->h.base;

@@ -99,10 +99,8 @@ static int see_name(const char *name, void *user)
 void weir__cut_expire(struct weir__log *log, uint64_t below)
 {
     struct old_cuts old = {.below = below};
-    char path[WEIR__LOG_PATH_BYTES];
 
     if (log->fs->ops->list(log->fs, log->dir, see_name, &old, NULL) != 0) return;
     for (int i = 0; i < old.count; i++)
-        if (weir__log_path(log->dir, old.names[i], path, NULL) == 0)
-            log->fs->ops->remove(log->fs, path, NULL);
+        weir__log_remove_name(log->fs, log->dir, old.names[i], NULL);
 }

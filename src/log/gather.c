@@ -59,7 +59,6 @@ static int see_file(const char *name, void *user)
     struct weir__log *log = r->log;
     struct weir__found *found;
     struct weir__file *f = NULL;
-    char path[WEIR__LOG_PATH_BYTES];
     uint64_t number;
     int bad = 0, rc;
 
@@ -69,8 +68,7 @@ static int see_file(const char *name, void *user)
     if (!found) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
     snprintf(found->name, sizeof found->name, "%s", name);
     found->name_number = number;
-    rc = weir__log_path(log->dir, name, path, r->err);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, r->err);
+    rc = weir__log_open_name(log->fs, log->dir, name, WEIR__FS_READ_ONLY, &f, r->err);
     if (rc == 0) rc = f->ops->size(f, &found->bytes, r->err);
     if (rc == 0) rc = f->ops->used(f, &found->used, r->err);
     if (rc == 0) rc = weir__segment_read_header(f, log->o.hub_id, &found->h, &bad, r->err);
@@ -355,7 +353,6 @@ static int may_go(struct weir__recovery *r, struct weir__found *f, bool *out)
 static int use_or_remove(struct weir__recovery *r, const struct weir__found *f, bool *out_sync)
 {
     struct weir__log *log = r->log;
-    char path[WEIR__LOG_PATH_BYTES];
     int rc;
 
     if (!log->spare && f->bytes == log->o.segment_bytes_max) {
@@ -366,8 +363,7 @@ static int use_or_remove(struct weir__recovery *r, const struct weir__found *f, 
         *out_sync = true;
         return 0;
     }
-    rc = weir__log_path(log->dir, f->name, path, r->err);
-    if (rc == 0) rc = log->fs->ops->remove(log->fs, path, r->err);
+    rc = weir__log_remove_name(log->fs, log->dir, f->name, r->err);
     *out_sync = rc == 0;
     return rc;
 }

@@ -314,14 +314,12 @@ static int start_heads(struct inspection *in, const struct weir__segment *seg,
                        struct weir__head *out, struct weir_error *err)
 {
     struct weir__log *log = in->log;
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
     int rc = 0;
 
     forget_heads(log, out);
     if (!seg->lost && !seg->headless) {
-        rc = weir__log_path(log->dir, seg->name, path, err);
-        if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+        rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &f, err);
         if (rc == 0) rc = weir__segment_read_heads(f, &seg->h, log->partitions, out, NULL, err);
         if (rc == WEIR_ECORRUPT) index_heads(in, seg, f, out);
         weir__file_close(f);

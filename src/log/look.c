@@ -111,7 +111,6 @@ static void lose_file(struct weir__log *log, struct weir__segment *seg)
 
 int weir__log_open_read(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
     int rc;
 
@@ -119,8 +118,7 @@ int weir__log_open_read(struct weir__log *log, struct weir__segment *seg, struct
     if (seg->removed || seg->lost)
         return weir__fail(err, WEIR_ENOTFOUND, "segment %s is gone", seg->name);
     weir__mutex_unlock(&log->lock);
-    rc = weir__log_path(log->dir, seg->name, path, err);
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, err);
+    rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &f, err);
     weir__mutex_lock(&log->lock);
     if (rc == WEIR_ENOTFOUND && !seg->removed && !seg->file) lose_file(log, seg);
     if (rc != 0) return rc;

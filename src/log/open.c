@@ -24,6 +24,24 @@ int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BY
     return 0;
 }
 
+int weir__log_open_name(struct weir__fs *fs, const char *dir, const char *name, unsigned flags,
+                        struct weir__file **out, struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc = weir__log_path(dir, name, path, err);
+
+    return rc != 0 ? rc : fs->ops->open(fs, path, flags, out, err);
+}
+
+int weir__log_remove_name(struct weir__fs *fs, const char *dir, const char *name,
+                          struct weir_error *err)
+{
+    char path[WEIR__LOG_PATH_BYTES];
+    int rc = weir__log_path(dir, name, path, err);
+
+    return rc != 0 ? rc : fs->ops->remove(fs, path, err);
+}
+
 static int settle_options(const struct weir__log_options *in, struct weir__log_options *o,
                           struct weir_error *err)
 {
@@ -150,10 +168,7 @@ int weir__log_new(struct weir__log **out, const struct weir__log_options *option
 
 int weir__log_open_control(struct weir__log *log, unsigned flags, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__log_path(log->dir, CONTROL_NAME, path, err);
-
-    return rc != 0 ? rc : log->fs->ops->open(log->fs, path, flags, &log->control_file, err);
+    return weir__log_open_name(log->fs, log->dir, CONTROL_NAME, flags, &log->control_file, err);
 }
 
 /* Holds the folder for as long as the log is open. */
@@ -416,10 +431,8 @@ struct weir__log_destroy {
 static int remove_file(const char *name, void *user)
 {
     struct weir__log_destroy *d = user;
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__log_path(d->dir, name, path, d->err);
+    int rc = weir__log_remove_name(d->fs, d->dir, name, d->err);
 
-    if (rc == 0) rc = d->fs->ops->remove(d->fs, path, d->err);
     return rc == WEIR_ENOTFOUND ? 0 : rc;
 }
 

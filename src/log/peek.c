@@ -75,11 +75,9 @@ static int look_at(const char *name, void *user)
 {
     bool control = strcmp(name, CONTROL_NAME) == 0;
     struct peek *p = user;
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir__file *f = NULL;
-    int rc = weir__log_path(p->dir, name, path, NULL);
+    int rc = weir__log_open_name(p->fs, p->dir, name, WEIR__FS_READ_ONLY, &f, NULL);
 
-    if (rc == 0) rc = p->fs->ops->open(p->fs, path, WEIR__FS_READ_ONLY, &f, NULL);
     if (rc != 0) {
         p->used = true; /* too many open files, for one: not a proof of anything */
         return 0;

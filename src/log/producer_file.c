@@ -129,34 +129,24 @@ bool weir__producer_block_decode(const struct weir__log *log, const uint8_t *at,
            out->records <= WEIR__PRODUCER_RECORDS;
 }
 
-int weir__producer_file_path(const struct weir__log *log, uint64_t generation, char *out,
-                             struct weir_error *err)
-{
-    char name[WEIR__PRODUCER_FILE_NAME_BYTES];
-
-    weir__producer_file_name(generation, name);
-    return weir__log_path(log->dir, name, out, err);
-}
-
 int weir__producer_file_make(struct weir__log *log, uint64_t *out_generation,
                              struct weir__file **out, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc;
+    char name[WEIR__PRODUCER_FILE_NAME_BYTES];
 
     *out_generation = __atomic_add_fetch(&log->producer_file.next_generation, 1, __ATOMIC_RELAXED);
-    rc = weir__producer_file_path(log, *out_generation, path, err);
-    if (rc == 0)
-        rc = log->fs->ops->open(log->fs, path, WEIR__FS_CREATE | WEIR__FS_DIRECT, out, err);
-    return rc;
+    weir__producer_file_name(*out_generation, name);
+    return weir__log_open_name(log->fs, log->dir, name, WEIR__FS_CREATE | WEIR__FS_DIRECT, out,
+                               err);
 }
 
 int weir__producer_file_remove(struct weir__log *log, uint64_t generation, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__producer_file_path(log, generation, path, err);
+    char name[WEIR__PRODUCER_FILE_NAME_BYTES];
+    int rc;
 
-    if (rc == 0) rc = log->fs->ops->remove(log->fs, path, err);
+    weir__producer_file_name(generation, name);
+    rc = weir__log_remove_name(log->fs, log->dir, name, err);
     return rc == WEIR_ENOTFOUND ? 0 : rc;
 }
 

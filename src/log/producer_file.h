@@ -83,8 +83,6 @@ struct weir__producer_block {
 };
 
 void weir__producer_file_name(uint64_t generation, char out[WEIR__PRODUCER_FILE_NAME_BYTES]);
-int weir__producer_file_path(const struct weir__log *, uint64_t generation, char *out,
-                             struct weir_error *); /* WEIR__LOG_PATH_BYTES */
 
 /* Both fill the 4096 bytes at `to`; of a block, the records are there already. */
 void weir__producer_head_encode(const struct weir__log *, const struct weir__producer_head *,

@@ -93,8 +93,8 @@ static int open_generation(struct loading *l, uint64_t generation, uint8_t *bloc
 {
     unsigned flags = WEIR__FS_DIRECT | (l->to ? 0 : WEIR__FS_READ_ONLY);
     struct weir__fs *fs = l->log->fs;
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__producer_file_path(l->log, generation, path, err);
+    const char *dir = l->log->dir;
+    int rc;
 
     weir__file_close(l->file);
     l->file = NULL;
@@ -102,8 +102,9 @@ static int open_generation(struct loading *l, uint64_t generation, uint8_t *bloc
     l->headed = false;
     l->head = (struct weir__producer_head){.blocks = 1};
     weir__producer_file_name(generation, l->name);
-    if (rc == 0) rc = fs->ops->open(fs, path, flags, &l->file, err);
-    if (rc == WEIR_EIO) rc = fs->ops->open(fs, path, flags, &l->file, err); /* once is no answer */
+    rc = weir__log_open_name(fs, dir, l->name, flags, &l->file, err);
+    if (rc == WEIR_EIO) /* once is no answer */
+        rc = weir__log_open_name(fs, dir, l->name, flags, &l->file, err);
     if (rc == 0) return read_head(l, block, err);
     if (rc != WEIR_EIO) return rc;
     l->unread = true; /* as if it were not there */

@@ -33,12 +33,11 @@ static void read_first(struct weir__log *log, struct weir__segment *seg)
     uint8_t block[WEIR__FS_BLOCK];
     struct weir__batch_header h;
     struct weir__file *f = NULL;
-    char path[WEIR__LOG_PATH_BYTES];
     size_t got = 0;
-    int rc = weir__log_path(log->dir, seg->name, path, NULL);
+    int rc;
 
     if (seg->first_ms != 0 || weir__segment_stored(seg) == 0) return;
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &f, NULL);
+    rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &f, NULL);
     if (rc == 0) rc = f->ops->read(f, block, sizeof block, seg->data - seg->h.base, &got, NULL);
     if (rc == 0 && got == sizeof block && weir__batch_decode(block, &seg->stamp, &h) &&
         h.position == seg->data)

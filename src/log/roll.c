@@ -31,11 +31,9 @@ void weir__segment_close(struct weir__segment *seg)
 
 int weir__log_remove_file(struct weir__log *log, const struct weir__segment *seg)
 {
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir_error err;
-    int rc = weir__log_path(log->dir, seg->name, path, &err);
+    int rc = weir__log_remove_name(log->fs, log->dir, seg->name, &err);
 
-    if (rc == 0) rc = log->fs->ops->remove(log->fs, path, &err);
     if (rc != 0)
         weir__log_line(&log->o.logger, WEIR__WARN, "log", "removing %s: %s", seg->name, err.text);
     return rc;
@@ -125,16 +123,14 @@ int weir__log_make_segment(struct weir__log *log, uint64_t capacity, uint64_t le
                            struct weir__segment **out, struct weir_error *err)
 {
     struct weir__segment *seg = calloc(1, sizeof *seg);
-    char path[WEIR__LOG_PATH_BYTES];
     uint64_t name;
     int rc;
 
     *out = NULL;
     if (!seg) return weir__fail(err, WEIR_ENOMEM, "making a segment: out of memory");
     name = take_name(log, seg);
-    rc = weir__log_path(log->dir, seg->name, path, err);
-    if (rc == 0)
-        rc = log->fs->ops->open(log->fs, path, WEIR__FS_CREATE | WEIR__FS_DIRECT, &seg->file, err);
+    rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_CREATE | WEIR__FS_DIRECT,
+                             &seg->file, err);
     if (rc == 0) rc = allocate(seg, capacity, least, err);
     if (rc == 0) rc = seg->file->ops->sync(seg->file, err);
     if (rc == 0) rc = weir__log_sync_names(log, err);
@@ -197,12 +193,10 @@ static bool seal(struct weir__log *log, struct weir__segment *seg)
  * sync leaves open whether it is, and ends the log; anything else may work the next time. */
 static int bury(struct weir__log *log, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
     int rc;
 
     if (!log->doomed) return 0;
-    rc = weir__log_path(log->dir, log->doomed->name, path, err);
-    if (rc == 0) rc = log->fs->ops->remove(log->fs, path, err);
+    rc = weir__log_remove_name(log->fs, log->dir, log->doomed->name, err);
     if (rc != 0 && rc != WEIR_ENOTFOUND)
         return weir__wrap(err, rc, "removing the file of a failed roll");
     if (weir__log_sync_names(log, err) != 0)

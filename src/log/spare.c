@@ -33,11 +33,10 @@ static bool needed_soon(const struct weir__log *log)
 /* With its space reserved and its handle open: a roll onto it needs nothing more. Without lock. */
 static int make_ready(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
 {
-    char path[WEIR__LOG_PATH_BYTES];
-    int rc = weir__log_path(log->dir, seg->name, path, err);
+    int rc = 0;
 
-    if (rc == 0 && !seg->file)
-        rc = log->fs->ops->open(log->fs, path, WEIR__FS_DIRECT, &seg->file, err);
+    if (!seg->file)
+        rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_DIRECT, &seg->file, err);
     if (rc == 0 && seg->disk_bytes < seg->h.capacity)
         rc = seg->file->ops->allocate(seg->file, seg->h.capacity, err);
     if (rc == 0) seg->disk_bytes = seg->h.capacity;
@@ -197,16 +196,14 @@ static void release_one(struct weir__log *log, struct weir__segment *seg)
 {
     struct weir__file *f = seg->file;
     uint64_t at = seg->hole_at, len = seg->hole_len, used = seg->disk_bytes;
-    char path[WEIR__LOG_PATH_BYTES];
     struct weir_error err;
-    int rc;
+    int rc = 0;
 
     seg->file = NULL;
     seg->hole_len = 0;
     weir__log_pin(seg);
     weir__mutex_unlock(&log->lock);
-    rc = weir__log_path(log->dir, seg->name, path, &err);
-    if (rc == 0 && !f) rc = log->fs->ops->open(log->fs, path, 0, &f, &err);
+    if (!f) rc = weir__log_open_name(log->fs, log->dir, seg->name, 0, &f, &err);
     if (rc == 0) rc = f->ops->release(f, at, len, &err);
     if (rc == 0) rc = f->ops->used(f, &used, &err);
     weir__file_close(f);
@@ -269,11 +266,9 @@ static bool has_index(struct weir__log *log, const struct weir__segment *seg)
     struct weir__index_source s = {.stamp = weir__segment_stamp(seg),
                                    .end = weir__segment_limit(seg) - seg->h.base,
                                    .partitions = seg->h.partitions};
-    char path[WEIR__LOG_PATH_BYTES];
     uint64_t bytes;
-    int rc = weir__log_path(log->dir, seg->name, path, NULL);
+    int rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &s.file, NULL);
 
-    if (rc == 0) rc = log->fs->ops->open(log->fs, path, WEIR__FS_READ_ONLY, &s.file, NULL);
     if (rc == 0) rc = weir__index_bytes(&s, &bytes, NULL);
     weir__file_close(s.file);
     return rc == 0;

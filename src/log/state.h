@@ -223,6 +223,10 @@ static inline struct weir__index_stamp weir__segment_stamp(const struct weir__se
 #define WEIR__LOG_PATH_BYTES 4096
 int weir__log_path(const char *dir, const char *name, char out[WEIR__LOG_PATH_BYTES],
                    struct weir_error *);
+int weir__log_open_name(struct weir__fs *, const char *dir, const char *name, unsigned flags,
+                        struct weir__file **out, struct weir_error *);
+int weir__log_remove_name(struct weir__fs *, const char *dir, const char *name,
+                          struct weir_error *);
 
 /* open.c */
 int weir__log_new(struct weir__log **out, const struct weir__log_options *, struct weir_error *);
