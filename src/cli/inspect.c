@@ -12,8 +12,6 @@
 #include "hub/catalog.h"
 #include "hub/namespace.h"
 
-#define PATH_BYTES_MAX 4096
-
 static void take_finding(const struct weir__log_finding *f, void *user)
 {
     struct weir__inspection *in = user;
@@ -26,17 +24,18 @@ static void take_finding(const struct weir__log_finding *f, void *user)
 /* A log that cannot be read at all counts as damage; the other hubs are looked at all the same. */
 static void inspect_hub(struct weir__inspection *in, const struct weir__catalog_hub *hub)
 {
-    char path[PATH_BYTES_MAX];
+    char path[WEIR__HUB_PATH_BYTES];
     struct weir__log_options options = {.dir = path,
                                         .hub_id = hub->id,
                                         .partitions = hub->partitions};
     struct weir_error err;
     uint64_t damaged = 0;
-    int rc = weir__namespace_hub_dir(in->dir, hub->id, path, sizeof path, &err);
+    int rc;
 
+    weir__namespace_hub_dir(in->dir, hub->id, path);
     in->hub = hub->name;
     weir__inspect_hub(in, hub, path);
-    if (rc == 0) rc = weir__log_inspect(&options, take_finding, in, &damaged, &err);
+    rc = weir__log_inspect(&options, take_finding, in, &damaged, &err);
     if (rc != 0) weir__inspect_unread(in, &err);
     in->damaged += damaged + (rc != 0);
     in->hub = NULL;

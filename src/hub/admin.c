@@ -82,9 +82,9 @@ static int store_hub(struct weir__namespace *ns, struct weir__catalog *next,
     struct weir__log_options options;
     char path[WEIR__HUB_PATH_BYTES];
     uint64_t id = hub->id;
-    int rc = weir__hub_log_options(ns, hub, path, &options, err);
+    int rc;
 
-    if (rc != 0) return rc;
+    weir__hub_log_options(ns, hub, path, &options);
     rc = weir__log_create(&options, err);
     if (rc == 0) rc = weir__change_save(ns, next, err);
     if (rc != 0 && rc != WEIR_EUNKNOWN) drop_folder(ns, id, path);

@@ -115,13 +115,13 @@ static void forget_moments(struct run *r)
     r->moment_count = 0;
 }
 
-static int log_of(const struct run *r, uint32_t i, char path[WEIR__HUB_PATH_BYTES],
-                  struct weir__backup_log *out, struct weir_error *err)
+static struct weir__backup_log log_of(const struct run *r, uint32_t i,
+                                      char path[WEIR__HUB_PATH_BYTES])
 {
     uint64_t id = r->catalog.hubs[i].id;
 
-    *out = (struct weir__backup_log){r->options.fs, path, id};
-    return weir__namespace_hub_dir(r->dir, id, path, WEIR__HUB_PATH_BYTES, err);
+    weir__namespace_hub_dir(r->dir, id, path);
+    return (struct weir__backup_log){r->options.fs, path, id};
 }
 
 static bool is_damage(int rc)
@@ -134,10 +134,9 @@ static bool is_damage(int rc)
 static int take_moment(struct run *r, uint32_t i, struct weir_error *err)
 {
     char path[WEIR__HUB_PATH_BYTES];
-    struct weir__backup_log log;
-    int rc = log_of(r, i, path, &log, err);
+    struct weir__backup_log log = log_of(r, i, path);
+    int rc = weir__backup_moment_take(&log, &r->moments[i], err);
 
-    if (rc == 0) rc = weir__backup_moment_take(&log, &r->moments[i], err);
     return is_damage(rc) ? 0 : rc;
 }
 
@@ -170,11 +169,9 @@ static int settle_moments(struct run *r, struct weir_error *err)
 
     for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) {
         char path[WEIR__HUB_PATH_BYTES];
-        struct weir__backup_log log;
+        struct weir__backup_log log = log_of(r, i, path);
 
-        if (!r->moments[i].heads) continue;
-        rc = log_of(r, i, path, &log, err);
-        if (rc == 0) rc = weir__backup_moment_settle(&log, &r->moments[i], err);
+        if (r->moments[i].heads) rc = weir__backup_moment_settle(&log, &r->moments[i], err);
     }
     return rc;
 }
@@ -268,9 +265,8 @@ static int begin_hub(struct run *r, uint32_t i, struct weir_error *err)
 
     if (!r->moments[i].heads) return carry_over(r, i, err);
     make_job(r, i, &job);
-    rc = log_of(r, i, path, &job.log, err);
-    if (rc == 0)
-        rc = weir__backup_hub_begin(&job, &r->moments[i], &r->next.hubs[r->next.hub_count++], err);
+    job.log = log_of(r, i, path);
+    rc = weir__backup_hub_begin(&job, &r->moments[i], &r->next.hubs[r->next.hub_count++], err);
     return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", r->catalog.hubs[i].name);
 }
 
@@ -283,8 +279,8 @@ static int save_hub(struct run *r, uint32_t i, struct weir_error *err)
 
     if (!r->moments[i].heads) return 0;
     make_job(r, i, &job);
-    rc = log_of(r, i, path, &job.log, err);
-    if (rc == 0) rc = weir__backup_hub(&job, &r->moments[i], hub, err);
+    job.log = log_of(r, i, path);
+    rc = weir__backup_hub(&job, &r->moments[i], hub, err);
     return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", r->catalog.hubs[i].name);
 }
 

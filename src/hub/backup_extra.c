@@ -49,16 +49,16 @@ bool weir__backup_extra_named(const struct weir__manifest_hub *hub, const char *
     return false;
 }
 
-static int path_of(const char *dir, uint64_t hub_id, const struct weir__manifest_extra *extra,
-                   bool aux, char out[WEIR__BACKUP_PATH_BYTES], struct weir_error *err)
+static void path_of(const char *dir, uint64_t hub_id, const struct weir__manifest_extra *extra,
+                    bool aux, char out[WEIR__BACKUP_PATH_BYTES])
 {
     char hub[WEIR__HUB_PATH_BYTES];
-    int rc = weir__namespace_hub_dir(dir, hub_id, hub, sizeof hub, err);
 
-    if (rc == 0 && aux)
+    weir__namespace_hub_dir(dir, hub_id, hub);
+    if (aux)
         snprintf(out, WEIR__BACKUP_PATH_BYTES, "%s/%08" PRIu64 ".aux", hub, extra->aux);
-    if (rc == 0 && !aux) snprintf(out, WEIR__BACKUP_PATH_BYTES, "%s/%s", hub, extra->name);
-    return rc;
+    else
+        snprintf(out, WEIR__BACKUP_PATH_BYTES, "%s/%s", hub, extra->name);
 }
 
 /* Copies, or reads when to is NULL, and makes the digest. */
@@ -136,8 +136,8 @@ static int save_extra(const char *name, void *user)
     snprintf(extra.name, sizeof extra.name, "%s", name);
     extra.aux = g->hub->next_name++;
     snprintf(from, sizeof from, "%s/%s", g->log->dir, name);
-    rc = path_of(g->to, g->log->hub_id, &extra, true, to, g->err);
-    if (rc == 0) rc = file_bytes(fs, from, &extra.bytes, g->err);
+    path_of(g->to, g->log->hub_id, &extra, true, to);
+    rc = file_bytes(fs, from, &extra.bytes, g->err);
     if (rc == 0 && extra.bytes == 0) return 0;
     if (rc == 0) rc = digest_file(fs, from, to, extra.bytes, extra.digest, g->err);
     if (rc == 0 && take_former(g, &extra)) rc = fs->ops->remove(fs, to, g->err);
@@ -173,9 +173,9 @@ int weir__backup_extras_pass(struct weir__fs *fs, const char *from, bool aux, co
         char at[WEIR__BACKUP_PATH_BYTES], copy[WEIR__BACKUP_PATH_BYTES];
         uint8_t digest[WEIR__DIGEST_BYTES] = {0};
 
-        rc = path_of(from, hub->id, extra, aux, at, err);
-        if (rc == 0 && to) rc = path_of(to, hub->id, extra, false, copy, err);
-        if (rc == 0) rc = digest_file(fs, at, to ? copy : NULL, extra->bytes, digest, err);
+        path_of(from, hub->id, extra, aux, at);
+        if (to) path_of(to, hub->id, extra, false, copy);
+        rc = digest_file(fs, at, to ? copy : NULL, extra->bytes, digest, err);
         if (rc == WEIR_ENOTFOUND) rc = weir__wrap(err, WEIR_ECORRUPT, "a file is missing");
         if (rc == 0 && memcmp(digest, extra->digest, sizeof digest) != 0)
             rc = weir__fail(err, WEIR_ECORRUPT, "%s is not what was backed up", at);

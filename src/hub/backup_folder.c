@@ -18,15 +18,13 @@
 #define CONTROL_NAME "control"
 #define CONTROL_COPIES 2
 
-int weir__backup_segment_path(const char *dir, uint64_t hub_id, uint64_t name,
-                              char out[WEIR__BACKUP_PATH_BYTES], struct weir_error *err)
+void weir__backup_segment_path(const char *dir, uint64_t hub_id, uint64_t name,
+                               char out[WEIR__BACKUP_PATH_BYTES])
 {
     char hub[WEIR__HUB_PATH_BYTES];
-    int rc = weir__namespace_hub_dir(dir, hub_id, hub, sizeof hub, err);
 
-    if (rc == 0)
-        snprintf(out, WEIR__BACKUP_PATH_BYTES, "%s/%08llu.seg", hub, (unsigned long long)name);
-    return rc;
+    weir__namespace_hub_dir(dir, hub_id, hub);
+    snprintf(out, WEIR__BACKUP_PATH_BYTES, "%s/%08llu.seg", hub, (unsigned long long)name);
 }
 
 static int join(const char *dir, const char *name, char out[WEIR__BACKUP_PATH_BYTES],
@@ -97,8 +95,8 @@ static int sweep_hub(const char *name, void *user)
     if (id == 0) return 0;
     s->hub = weir__manifest_hub(s->manifest, id);
     s->removed = false;
-    rc = weir__namespace_hub_dir(s->dir, id, s->hub_dir, sizeof s->hub_dir, s->err);
-    if (rc == 0) rc = s->fs->ops->list(s->fs, s->hub_dir, sweep_file, s, s->err);
+    weir__namespace_hub_dir(s->dir, id, s->hub_dir);
+    rc = s->fs->ops->list(s->fs, s->hub_dir, sweep_file, s, s->err);
     if (rc == 0 && !s->hub) rc = s->fs->ops->remove(s->fs, s->hub_dir, s->err);
     if (rc == 0 && s->hub && s->removed) rc = s->fs->ops->sync_dir(s->fs, s->hub_dir, s->err);
     return rc;
@@ -252,9 +250,10 @@ static int write_control(struct weir__fs *fs, const char *dir, const struct weir
     struct weir__control c = hub->control;
     struct weir__file *f = NULL;
     bool made = false;
-    int rc = weir__namespace_hub_dir(dir, hub->id, hub_dir, sizeof hub_dir, err);
+    int rc;
 
-    if (rc == 0) rc = join(hub_dir, CONTROL_NAME, path, err);
+    weir__namespace_hub_dir(dir, hub->id, hub_dir);
+    rc = join(hub_dir, CONTROL_NAME, path, err);
     if (rc == 0) rc = fs->ops->open(fs, path, 0, &f, err);
     made = rc == WEIR_ENOTFOUND;
     if (made) rc = fs->ops->open(fs, path, WEIR__FS_CREATE, &f, err);
@@ -296,11 +295,11 @@ static int write_extras(struct weir__fs *fs, const char *dir, const struct weir_
                         struct weir_error *err)
 {
     char hub_dir[WEIR__HUB_PATH_BYTES], path[WEIR__BACKUP_PATH_BYTES];
-    int rc;
+    int rc = 0;
 
     if (hub->extra_count == 0 || weir__backup_extras_pass(fs, dir, false, NULL, hub, NULL) == 0)
         return 0;
-    rc = weir__namespace_hub_dir(dir, hub->id, hub_dir, sizeof hub_dir, err);
+    weir__namespace_hub_dir(dir, hub->id, hub_dir);
     for (uint32_t i = 0; rc == 0 && i < hub->extra_count; i++) {
         rc = join(hub_dir, hub->extras[i].name, path, err);
         if (rc == 0) rc = fs->ops->remove(fs, path, err);
@@ -335,9 +334,10 @@ static int check_control(struct weir__fs *fs, const char *dir, const struct weir
     char hub_dir[WEIR__HUB_PATH_BYTES], path[WEIR__BACKUP_PATH_BYTES];
     struct weir__control c = {.hub_id = hub->id};
     struct weir__file *f = NULL;
-    int bad = 0, rc = weir__namespace_hub_dir(dir, hub->id, hub_dir, sizeof hub_dir, err);
+    int bad = 0, rc;
 
-    if (rc == 0) rc = join(hub_dir, CONTROL_NAME, path, err);
+    weir__namespace_hub_dir(dir, hub->id, hub_dir);
+    rc = join(hub_dir, CONTROL_NAME, path, err);
     if (rc == 0) rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, err);
     if (rc == 0) rc = weir__control_read(f, &c, &bad, err);
     weir__file_close(f);

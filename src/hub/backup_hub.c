@@ -32,9 +32,8 @@ static bool has_size(const struct weir__backup_job *job, const struct weir__mani
     struct weir__file *f = NULL;
     uint64_t bytes = 0;
 
-    if (weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path, NULL) != 0 ||
-        fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, NULL) != 0)
-        return false;
+    weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path);
+    if (fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, NULL) != 0) return false;
     if (f->ops->size(f, &bytes, NULL) != 0) bytes = 0;
     weir__file_close(f);
     return bytes == seg->extent.bytes;
@@ -84,10 +83,8 @@ static int verify(const struct weir__backup_job *job, const struct weir__segment
     int rc;
 
     if (!seg->fresh || job->options->no_verify || seg->number == 0) return 0;
-    rc = weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path, err);
-    if (rc == 0)
-        rc = weir__backup_verify(job->options->fs, path, source, seg->end, see_finding, &finding,
-                                 err);
+    weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path);
+    rc = weir__backup_verify(job->options->fs, path, source, seg->end, see_finding, &finding, err);
     seg->damaged += finding.count;
     seg->fresh = rc != 0;
     return rc;
@@ -100,11 +97,10 @@ static int copy_segment(struct weir__backup_job *job, const struct weir__segment
     struct weir__digest digest = {0};
     struct weir__backup_sink sink = {weir__digest_add, &digest};
     struct weir__backup_copied copied = {0};
-    int rc = weir__backup_segment_path(job->to, job->log.hub_id, name, to, err);
+    int rc = weir__digest_begin(&digest, err);
 
-    if (snprintf(from, sizeof from, "%s/%s", job->log.dir, source->name) >= (int)sizeof from)
-        return weir__fail(err, WEIR_ETOOBIG, "the path of a segment is too long");
-    if (rc == 0) rc = weir__digest_begin(&digest, err);
+    weir__backup_segment_path(job->to, job->log.hub_id, name, to);
+    snprintf(from, sizeof from, "%s/%s", job->log.dir, source->name);
     if (rc == 0)
         rc = weir__backup_copy(job->options->fs, from, to, &seg->extent, &sink, &copied, err);
     weir__digest_end(&digest, seg->digest);
@@ -321,8 +317,7 @@ static int count_events(const struct weir__backup_job *job, const struct weir__b
     uint32_t i = 0;
 
     while (i + 1 < hub->segment_count && hub->segments[i].number == 0) i++;
-    if (rc == 0)
-        rc = weir__backup_segment_path(job->to, hub->id, hub->segments[i].name, path, NULL);
+    weir__backup_segment_path(job->to, hub->id, hub->segments[i].name, path);
     if (rc == 0) rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, NULL);
     if (rc == 0) rc = weir__segment_read_header(f, hub->id, &h, &bad, NULL);
     if (rc == 0) rc = weir__segment_read_heads(f, &h, partitions, begin, NULL, NULL);
@@ -339,15 +334,16 @@ int weir__backup_hub_begin(struct weir__backup_job *job, const struct weir__back
 {
     char dir[WEIR__HUB_PATH_BYTES];
     struct weir__fs *fs = job->options->fs;
-    int rc = weir__namespace_hub_dir(job->to, job->log.hub_id, dir, sizeof dir, err);
+    int rc;
 
+    weir__namespace_hub_dir(job->to, job->log.hub_id, dir);
     *hub = (struct weir__manifest_hub){.id = job->log.hub_id,
                                        .source_version = m->control.version,
                                        .end = m->end,
                                        .next_name = 1};
     if (job->former) hub->next_name = job->former->next_name;
     if (job->pool && job->pool->next_name > hub->next_name) hub->next_name = job->pool->next_name;
-    if (rc == 0) rc = fs->ops->make_dir(fs, dir, err);
+    rc = fs->ops->make_dir(fs, dir, err);
     if (rc == WEIR_EEXIST) rc = 0;
     return rc == 0 ? weir__backup_extras(&job->log, job->to, job->former, hub, err) : rc;
 }
@@ -370,7 +366,7 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     if (rc == 0)
         rc = weir__backup_control(m, first, hub->segments[hub->segment_count - 1].name,
                                   &job->options->rand, &hub->control, err);
-    if (rc == 0) rc = weir__namespace_hub_dir(job->to, hub->id, dir, sizeof dir, err);
+    weir__namespace_hub_dir(job->to, hub->id, dir);
     if (rc == 0 && (!job->former || hub->next_name != job->former->next_name))
         rc = fs->ops->sync_dir(fs, dir, err); /* there are new names in it */
     return rc == 0 ? count_events(job, m, hub, err) : rc;

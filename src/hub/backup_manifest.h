@@ -101,8 +101,8 @@ void weir__digest_end(struct weir__digest *, uint8_t out[WEIR__DIGEST_BYTES]);
 /* ---- backup_folder.c ---- */
 
 /* DIR/hub-<id>/NNNNNNNN.seg */
-int weir__backup_segment_path(const char *dir, uint64_t hub_id, uint64_t name,
-                              char out[WEIR__BACKUP_PATH_BYTES], struct weir_error *);
+void weir__backup_segment_path(const char *dir, uint64_t hub_id, uint64_t name,
+                               char out[WEIR__BACKUP_PATH_BYTES]);
 
 /* Makes a folder, durably. WEIR_EEXIST. */
 int weir__backup_make_dir(struct weir__fs *, const char *dir, struct weir_error *);

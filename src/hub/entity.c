@@ -87,24 +87,18 @@ void weir__hub_free(struct weir__hub *hub)
     free(hub);
 }
 
-int weir__namespace_hub_dir(const char *dir, uint64_t hub_id, char *out, size_t room,
-                            struct weir_error *err)
+void weir__namespace_hub_dir(const char *dir, uint64_t hub_id, char out[WEIR__HUB_PATH_BYTES])
 {
-    int n = snprintf(out, room, "%s/" WEIR__HUB_PREFIX "%0*llx", dir, WEIR__HUB_ID_DIGITS,
-                     (unsigned long long)hub_id);
-
-    if (n < 0 || (size_t)n >= room)
-        return weir__fail(err, WEIR_ETOOBIG, "the path of a hub's folder is too long");
-    return 0;
+    snprintf(out, WEIR__HUB_PATH_BYTES, "%.*s/" WEIR__HUB_PREFIX "%0*llx", WEIR__CATALOG_DIR_MAX,
+             dir, WEIR__HUB_ID_DIGITS, (unsigned long long)hub_id);
 }
 
-int weir__hub_log_options(struct weir__namespace *ns, const struct weir__catalog_hub *hub,
-                          char path[WEIR__HUB_PATH_BYTES], struct weir__log_options *out,
-                          struct weir_error *err)
+void weir__hub_log_options(struct weir__namespace *ns, const struct weir__catalog_hub *hub,
+                           char path[WEIR__HUB_PATH_BYTES], struct weir__log_options *out)
 {
     const struct weir__namespace_options *o = &ns->options;
-    int rc = weir__namespace_hub_dir(ns->store.dir, hub->id, path, WEIR__HUB_PATH_BYTES, err);
 
+    weir__namespace_hub_dir(ns->store.dir, hub->id, path);
     *out = (struct weir__log_options){
         .fs = o->fs,
         .clock = o->clock,
@@ -123,7 +117,6 @@ int weir__hub_log_options(struct weir__namespace *ns, const struct weir__catalog
         .pool = ns->pool,
         .sabotage = o->sabotage,
     };
-    return rc;
 }
 
 #define TO_BE_OPENED 1
@@ -183,10 +176,10 @@ static int open_log(struct weir__hub *hub, struct weir_error *err)
     struct weir__log_options options;
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log *log = NULL;
-    int rc =
-        weir__hub_log_options(ns, weir__catalog_hub(&ns->catalog, hub->name), path, &options, &why);
+    int rc;
 
-    if (rc == 0) rc = weir__log_open(&log, &options, &why);
+    weir__hub_log_options(ns, weir__catalog_hub(&ns->catalog, hub->name), path, &options);
+    rc = weir__log_open(&log, &options, &why);
     if (rc == WEIR_ENOTFOUND) rc = WEIR_ECORRUPT; /* the hub is there, its files are not */
     if (rc != 0) {
         weir__wrap(&why, rc, "opening hub '%.64s'", hub->name);

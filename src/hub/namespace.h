@@ -77,9 +77,9 @@ int weir__namespace_lock(struct weir__namespace_lock *out, struct weir__fs *, co
                          struct weir_error *);
 void weir__namespace_unlock(struct weir__namespace_lock *);
 
-/* The folder of a hub's log: for inspecting, without opening. WEIR_ETOOBIG. */
-int weir__namespace_hub_dir(const char *dir, uint64_t hub_id, char *out, size_t room,
-                            struct weir_error *);
+/* The folder of a hub's log, in a data folder whose path has at most WEIR__CATALOG_DIR_MAX bytes. */
+#define WEIR__HUB_PATH_BYTES (WEIR__CATALOG_DIR_MAX + 32)
+void weir__namespace_hub_dir(const char *dir, uint64_t hub_id, char out[WEIR__HUB_PATH_BYTES]);
 
 /* ---- hubs and groups ---- */
 

@@ -80,9 +80,10 @@ int weir__folders_remove(struct weir__namespace *ns, uint64_t id, struct weir_er
 {
     struct weir__file *folder = ns->held.folder;
     char path[WEIR__HUB_PATH_BYTES];
-    int rc = weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, err);
+    int rc;
 
-    if (rc == 0) rc = weir__log_destroy(ns->options.fs, path, err);
+    weir__namespace_hub_dir(ns->store.dir, id, path);
+    rc = weir__log_destroy(ns->options.fs, path, err);
     return rc == 0 ? folder->ops->sync(folder, err) : rc;
 }
 
@@ -128,9 +129,10 @@ static int peek(struct weir__fs *fs, const char *dir, uint64_t id, struct weir__
 {
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log_peek seen = {0};
-    int rc = weir__namespace_hub_dir(dir, id, path, sizeof path, err);
+    int rc;
 
-    if (rc == 0) rc = weir__log_peek(fs, path, &seen, err);
+    weir__namespace_hub_dir(dir, id, path);
+    rc = weir__log_peek(fs, path, &seen, err);
     *out = (struct weir__orphan){id, seen.hub_id == id ? seen.partitions : 0};
     *out_used = rc != 0 || seen.used;
     return rc;
@@ -154,7 +156,7 @@ int weir__namespace_find_orphans(struct weir__fs *fs, const char *dir,
     for (size_t i = 0; rc == 0 && i < s.count; i++) {
         if (weir__catalog_is_removed(catalog, s.ids[i])) continue;
         rc = peek(fs, dir, s.ids[i], &orphan, &used, err);
-        if (rc != WEIR_ENOMEM && rc != WEIR_ETOOBIG) rc = used ? fn(&orphan, user) : 0;
+        if (rc != WEIR_ENOMEM) rc = used ? fn(&orphan, user) : 0;
     }
     free(s.ids);
     return rc;
@@ -167,10 +169,11 @@ static int settle(struct weir__namespace *ns, uint64_t id, struct weir_error *er
     bool deleted = weir__catalog_is_removed(&ns->catalog, id), used = false;
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__orphan orphan;
-    int rc = weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, err);
+    int rc = 0;
 
-    if (rc == 0 && !deleted) rc = weir__folders_peek(ns, id, &orphan, &used, err);
-    if (rc == WEIR_ENOMEM || rc == WEIR_ETOOBIG) return rc;
+    weir__namespace_hub_dir(ns->store.dir, id, path);
+    if (!deleted) rc = weir__folders_peek(ns, id, &orphan, &used, err);
+    if (rc == WEIR_ENOMEM) return rc;
     if (!used && ns->store.stale) {
         weir__log_line(&ns->options.logger, WEIR__INFO, "hub", "left over, kept for now: %s", path);
         return 0;

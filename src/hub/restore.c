@@ -25,10 +25,10 @@ static int pass_segment(struct weir__fs *fs, const char *from, const char *to, u
     struct weir__digest digest = {0};
     struct weir__backup_sink sink = {weir__digest_add, &digest};
     struct weir__backup_copied copied = {0};
-    int rc = weir__backup_segment_path(from, hub_id, seg->name, at, err);
+    int rc = weir__digest_begin(&digest, err);
 
-    if (rc == 0 && to) rc = weir__backup_segment_path(to, hub_id, seg->name, copy, err);
-    if (rc == 0) rc = weir__digest_begin(&digest, err);
+    weir__backup_segment_path(from, hub_id, seg->name, at);
+    if (to) weir__backup_segment_path(to, hub_id, seg->name, copy);
     if (rc == 0)
         rc = weir__backup_copy(fs, at, to ? copy : NULL, &seg->extent, &sink, &copied, err);
     weir__digest_end(&digest, got);
@@ -50,8 +50,8 @@ static int pass_hub(struct weir__fs *fs, const char *from, bool aux, const char 
     int rc = 0;
 
     if (to) {
-        rc = weir__namespace_hub_dir(to, hub->id, dir, sizeof dir, err);
-        if (rc == 0) rc = fs->ops->make_dir(fs, dir, err);
+        weir__namespace_hub_dir(to, hub->id, dir);
+        rc = fs->ops->make_dir(fs, dir, err);
     }
     for (uint32_t i = 0; rc == 0 && i < hub->segment_count; i++) {
         const struct weir__manifest_segment *seg = &hub->segments[i];
@@ -112,6 +112,8 @@ static int open_source(struct source *s, struct weir__fs *fs, const char *dir,
 
     *s = (struct source){.fs = fs ? fs : weir__fs_posix(), .dir = dir};
     weir__manifest_init(&s->manifest);
+    if (strlen(dir) > WEIR__CATALOG_DIR_MAX)
+        return weir__fail(err, WEIR_ETOOBIG, "the folder's path is too long");
     rc = weir__manifest_load(s->fs, dir, &s->manifest, &s->other, err);
     if (rc == WEIR_ENOTFOUND) return weir__fail(err, rc, "%s is not a backup", dir);
     if (rc == 0 && s->manifest.generation == 0)

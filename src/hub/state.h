@@ -10,7 +10,6 @@
 #include "hub/namespace.h"
 #include "hub/route.h"
 
-#define WEIR__HUB_PATH_BYTES (WEIR__CATALOG_DIR_MAX + 32)
 #define WEIR__HUB_PREFIX "hub-" /* of its folder's name */
 #define WEIR__HUB_ID_DIGITS 16  /* hexadecimal */
 #define WEIR__HUB_ID_MAX ((uint64_t)INT64_MAX)
@@ -126,9 +125,8 @@ int weir__hub_new(struct weir__hub **out, struct weir__namespace *,
 void weir__hub_free(struct weir__hub *);
 
 /* What its log is opened, made and removed with. path is kept by the options. */
-int weir__hub_log_options(struct weir__namespace *, const struct weir__catalog_hub *,
-                          char path[WEIR__HUB_PATH_BYTES], struct weir__log_options *out,
-                          struct weir_error *);
+void weir__hub_log_options(struct weir__namespace *, const struct weir__catalog_hub *,
+                           char path[WEIR__HUB_PATH_BYTES], struct weir__log_options *out);
 
 /* Opens its log when it is not; call under `change`. */
 int weir__hub_open_log(struct weir__hub *, struct weir_error *);

@@ -35,9 +35,10 @@ static int read_version(struct weir__namespace *ns, uint64_t id, uint32_t *out,
 {
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__log_peek seen = {0};
-    int rc = weir__namespace_hub_dir(ns->store.dir, id, path, sizeof path, err);
+    int rc;
 
-    if (rc == 0) rc = weir__log_peek(ns->options.fs, path, &seen, err);
+    weir__namespace_hub_dir(ns->store.dir, id, path);
+    rc = weir__log_peek(ns->options.fs, path, &seen, err);
     *out = seen.version;
     return rc;
 }
