@@ -71,12 +71,17 @@ static void hubs_are_made_agreed_with_and_changed(void **state)
 #undef PATCH
 }
 
-static void wrong_counts_of_partitions_make_no_hub(void **state)
+static void wrong_orders_make_and_change_no_hub(void **state)
 {
     static const char *const bodies[] = {
-        "{\"partitions\":-1}",          "{\"partitions\":0}",
-        "{\"partitions\":4294967296}",  "{\"partitions\":4294967297}",
+        "{\"partitions\":-1}",
+        "{\"partitions\":0}",
+        "{\"partitions\":4294967296}",
+        "{\"partitions\":4294967297}",
         "{\"partitions\":-4294967295}",
+        "{\"partitions\":2,\"name\":\"a\"}",
+        "{\"partitions\":2",
+        "{\"partitions\":2,\"retain_bytes\":-1}",
     };
     struct scene *s = *state;
 
@@ -339,7 +344,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(hubs_are_made_agreed_with_and_changed),
-        TEST(wrong_counts_of_partitions_make_no_hub),
+        TEST(wrong_orders_make_and_change_no_hub),
         TEST(a_hub_shows_what_it_keeps),
         TEST(orphans_are_told_and_adopted),
         TEST(a_hub_is_made_or_it_is_not),

@@ -76,6 +76,8 @@ static void mistakes_are_named(void **state)
         {WEIR__ORDER_HUB, "{\"partitions\":99999999999999999999}", "too large"},
         {WEIR__ORDER_HUB, "{\"partitions\":1,\"partitions\":1}", "twice"},
         {WEIR__ORDER_HUB, "{\"retain_bytes\":-1}", "retain_bytes: -1 bytes"},
+        {WEIR__ORDER_HUB, "{\"partitions\":}", "partitions: line 1, column 15: "},
+        {WEIR__ORDER_HUB, "{\"groups\":[\"a\",", "groups: line 1, column 16: "},
         {WEIR__ORDER_HUB, "{\"adopt\":2}", "adopt: it must be a text"},
         {WEIR__ORDER_HUB, "{\"adopt\":\"\"}", "adopt: '' is not the id of a folder"},
         {WEIR__ORDER_HUB, "{\"adopt\":\"2A\"}", "adopt: '2A' is not the id of a folder"},
