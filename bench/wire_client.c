@@ -233,7 +233,9 @@ static struct weir__bytes output(void *owner)
 
 static void sent(void *owner, size_t bytes)
 {
-    weir__amqp_sent(((struct weir__bench_wire_client *)owner)->engine, bytes);
+    struct weir__bench_wire_client *c = owner;
+
+    if (weir__amqp_sent(c->engine, bytes)) weir__bench_wire_client_tick(c);
 }
 
 static void closed(void *owner, const struct weir_error *why)

@@ -281,18 +281,37 @@ uint8_t *weir__amqp_room(struct weir__amqp *e, size_t bytes)
     return weir__buf_room(&e->out, bytes);
 }
 
-void weir__amqp_sent(struct weir__amqp *e, size_t bytes)
+/* Whether the output has room for the answer to a frame. */
+static bool has_room(const struct weir__amqp *e)
 {
-    assert(bytes <= weir__amqp_pending(e));
-    if (!bytes) return;
-    e->out_head += bytes;
-    e->spoke_ms = e->now_ms;
-    if (e->out_head == e->out.len) e->out_head = e->out.len = 0;
+    return weir__amqp_pending(e) <= weir__amqp_pending_max(e);
+}
+
+bool weir__amqp_choked(const struct weir__amqp *e)
+{
+    return e->in_head != e->in_tail && e->stage != WEIR__AMQP_STAGE_CLOSED && !has_room(e);
+}
+
+static void pump_rests(struct weir__amqp *e)
+{
     if (!e->rests || e->stage != WEIR__AMQP_STAGE_LIVE) return;
     for (struct weir__amqp_session *s = e->sessions; s; s = s->next) {
         WEIR__STEP();
         if (s->rests) weir__amqp_pump(s);
     }
+}
+
+bool weir__amqp_sent(struct weir__amqp *e, size_t bytes)
+{
+    bool choked = weir__amqp_choked(e);
+
+    assert(bytes <= weir__amqp_pending(e));
+    if (!bytes) return false;
+    e->out_head += bytes;
+    e->spoke_ms = e->now_ms;
+    if (e->out_head == e->out.len) e->out_head = e->out.len = 0;
+    pump_rests(e);
+    return choked && !weir__amqp_choked(e);
 }
 
 typedef bool handler(struct weir__amqp *, uint16_t channel, struct weir__amqp_event *);
@@ -393,7 +412,7 @@ static bool on_frame(struct weir__amqp *e, struct weir__amqp_event *ev, bool *mo
 static bool may_read(const struct weir__amqp *e)
 {
     return e->stage != WEIR__AMQP_STAGE_JUDGED && e->stage != WEIR__AMQP_STAGE_CLOSED &&
-           weir__amqp_pending(e) <= weir__amqp_pending_max(e);
+           has_room(e);
 }
 
 static bool next_event(struct weir__amqp *e, struct weir__amqp_event *ev)

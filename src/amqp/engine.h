@@ -163,7 +163,10 @@ void weir__amqp_lost(struct weir__amqp *);
 
 /* Valid until the next call. */
 struct weir__bytes weir__amqp_output(struct weir__amqp *);
-void weir__amqp_sent(struct weir__amqp *, size_t bytes);
+/* true: frames that had to wait for room in the output can be taken now, see weir__amqp_next. */
+bool weir__amqp_sent(struct weir__amqp *, size_t bytes);
+/* Whether bytes were received that cannot be taken before some of the output was sent. */
+bool weir__amqp_choked(const struct weir__amqp *);
 
 /* Milliseconds of a clock that never runs backwards. Returns when to come again, INT64_MAX: no
  * need. A late call is harmless but for the peer's patience. */

@@ -296,8 +296,7 @@ static void sent(void *owner, size_t bytes)
 {
     struct weir__wire *w = owner;
 
-    weir__amqp_sent(w->engine, bytes);
-    if (w->starved) weir__loop_defer(w->loop, &w->work);
+    if (weir__amqp_sent(w->engine, bytes) || w->starved) weir__loop_defer(w->loop, &w->work);
 }
 
 /* Says goodbye to everything that lived on the connection. */

@@ -238,6 +238,12 @@ static bool has_more(const struct weir__connection *c)
     return c->event_waits || c->busy_ms || c->crowded;
 }
 
+/* Whether the peer has gone, and all that it sent was taken. */
+static bool was_left(const struct weir__connection *c)
+{
+    return c->peer_ended && !has_more(c) && !weir__amqp_choked(c->engine);
+}
+
 /* Who stops takes nothing in any more, but waits for the answer to its close. */
 static bool may_read(const struct weir__connection *c)
 {
@@ -267,7 +273,7 @@ static void serve(struct weir__connection *c)
     c->busy_ms = 0;
     c->crowded = false;
     take_events(c);
-    if (c->peer_ended && !has_more(c)) weir__amqp_lost(c->engine);
+    if (was_left(c)) weir__amqp_lost(c->engine);
     pass_time(c);
     if (c->crowded && !c->in_queue) weir__connection_visit(c);
     if (c->stopping && c->unflushed == 0 && !has_more(c))
@@ -275,7 +281,7 @@ static void serve(struct weir__connection *c)
     note_memory(c);
     expect_batches(c);
     weir__tcp_flush(c->tcp);
-    if ((weir__amqp_closed(c->engine) || c->peer_ended) && !has_more(c)) {
+    if ((weir__amqp_closed(c->engine) && !has_more(c)) || was_left(c)) {
         weir__tcp_end(c->tcp);
     } else if (c->held && may_read(c)) {
         c->held = false;
@@ -379,14 +385,15 @@ static struct weir__bytes output(void *owner)
 static void sent(void *owner, size_t bytes)
 {
     struct weir__connection *c = owner;
+    bool more = false;
 
     if (c->on_last_words) {
         c->last_words.at += bytes;
         c->last_words.len -= bytes;
     } else {
-        weir__amqp_sent(c->engine, bytes);
+        more = weir__amqp_sent(c->engine, bytes);
     }
-    if (c->starved || c->held) weir__connection_visit(c);
+    if (more || c->starved || c->held) weir__connection_visit(c);
 }
 
 static void report_end(const struct weir__connection *c, const struct weir_error *why)

@@ -42,6 +42,57 @@ static const char *last_text(void)
     return p.side.told[p.side.count - 1].text;
 }
 
+/* ---- the output ---- */
+
+/* A frame is taken when there is room for an answer to it, and the owner is told so once. */
+static void frames_wait_for_the_output(void **state)
+{
+    static const uint8_t empty[] = {0, 0, 0, 8, 2, 0, 0, 0};
+    const size_t most = 1024 + WEIR__AMQP_ANSWER_BYTES / 2;
+    struct weir__amqp_options o = {.after.output_bytes = 1024};
+    struct manners m = {.credit = 10, .trusted = true};
+    size_t room;
+
+    (void)state;
+    peer_open(&p, &o, &m);
+    assert_int_equal(weir__amqp_pending_max(p.side.e), most);
+    assert_false(weir__amqp_sent(p.side.e, 0));
+    assert_true(weir__buf_add(&p.side.e->out, zeros, most + 2));
+    assert_false(weir__amqp_choked(p.side.e));
+    memcpy(weir__amqp_input(p.side.e, &room), empty, sizeof empty);
+    weir__amqp_received(p.side.e, sizeof empty);
+    take_events(&p.side);
+    assert_int_equal(p.side.e->in_tail - p.side.e->in_head, sizeof empty);
+    assert_true(weir__amqp_choked(p.side.e));
+    assert_false(weir__amqp_sent(p.side.e, 1));
+    assert_true(weir__amqp_choked(p.side.e));
+    assert_true(weir__amqp_sent(p.side.e, 1));
+    assert_false(weir__amqp_choked(p.side.e));
+    assert_false(weir__amqp_sent(p.side.e, 1));
+    take_events(&p.side);
+    assert_int_equal(p.side.e->in_tail, p.side.e->in_head);
+    peer_fini(&p);
+}
+
+static void nothing_waits_on_a_lost_road(void **state)
+{
+    struct weir__amqp_options o = {.after.output_bytes = 1024};
+    struct manners m = {.credit = 10, .trusted = true};
+    size_t room;
+
+    (void)state;
+    peer_open(&p, &o, &m);
+    assert_true(weir__buf_add(&p.side.e->out, zeros, 8192));
+    memcpy(weir__amqp_input(p.side.e, &room), zeros, 1);
+    weir__amqp_received(p.side.e, 1);
+    assert_true(weir__amqp_choked(p.side.e));
+    weir__amqp_lost(p.side.e);
+    assert_false(weir__amqp_choked(p.side.e));
+    peer_fini(&p);
+}
+
+/* ---- the input ---- */
+
 /* Messages of which a part is to come may have so many bytes together, and frames so many, before and
  * after trust. */
 static void messages_and_frames_have_their_largest(void **state)
@@ -342,6 +393,8 @@ static void what_waits_is_sign_enough(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_wait_for_the_output),
+        cmocka_unit_test(nothing_waits_on_a_lost_road),
         cmocka_unit_test(messages_and_frames_have_their_largest),
         cmocka_unit_test(the_largest_frame_of_the_peer_is_used),
         cmocka_unit_test(a_frame_needs_memory),

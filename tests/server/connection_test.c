@@ -6,6 +6,7 @@
 /* ---- the server's side ---- */
 
 #define AS_IT_IS SIZE_MAX
+#define FLOWS 500      /* their answers are more than a stranger's output holds */
 #define FRAME_MS 30000 /* from the first byte of a frame to its last */
 
 static struct {
@@ -302,6 +303,32 @@ static void a_message_that_waits_is_taken_before_the_end(void **state)
     assert_int_equal(last_sequence(s), 0);
 }
 
+/* Frames that want an answer wait while the output is full. They are taken when it was sent, though the
+ * peer says no more and no time passes. */
+static void what_waits_for_the_output_is_taken(void **state)
+{
+    static const uint8_t flow[] = {0x00, 0x00, 0x00, 0x1d, 0x02, 0x00, 0x00, 0x00, 0x00, 0x53,
+                                   0x13, 0xc0, 0x10, 0x0a, 0x43, 0x70, 0x00, 0x00, 0x08, 0x00,
+                                   0x43, 0x52, 0x01, 0x40, 0x40, 0x40, 0x40, 0x40, 0x41};
+    static uint8_t said[FLOWS * sizeof flow + 1024];
+    struct scene *s = *state;
+    struct weir__bytes last;
+    ssize_t bytes;
+
+    for (size_t i = 0; i < FLOWS; i++) memcpy(said + i * sizeof flow, flow, sizeof flow);
+    come_in(s, ANONYMOUS);
+    atomic_store(&hurry.endless, true);
+    touch(s, 0);
+    begin();
+    last = weir__amqp_output(client.engine);
+    memcpy(said + FLOWS * sizeof flow, last.at, last.len);
+    bytes = (ssize_t)(FLOWS * sizeof flow + last.len);
+    assert_int_equal(send(s->fd, said, (size_t)bytes, MSG_NOSIGNAL), bytes);
+    weir__amqp_sent(client.engine, last.len);
+    await(s, &client.begun);
+    atomic_store(&hurry.endless, false);
+}
+
 /* ---- how it ends ---- */
 
 /* The connections of a loop are looked at a part at a time: here the last has the link. */
@@ -383,6 +410,7 @@ int main(void)
         TEST(who_has_much_with_the_log_waits),
         TEST(an_event_without_a_place_comes_again),
         TEST(a_message_that_waits_is_taken_before_the_end),
+        TEST(what_waits_for_the_output_is_taken),
         TEST(a_rule_that_changes_is_for_all_of_many),
         TEST(who_says_its_last_byte_is_let_go),
         TEST(a_server_that_stops_says_so),

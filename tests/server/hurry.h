@@ -17,6 +17,7 @@
 static struct {
     atomic_int_fast64_t pause_ms; /* that is counted; 0: none */
     atomic_bool passes;
+    atomic_bool endless; /* no pause ends that begins now */
     atomic_int_fast64_t ahead_ms;
     atomic_uint count;
 } hurry;
@@ -36,8 +37,8 @@ void __wrap_weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, 
 {
     int64_t pause_ms;
 
-    if (at_ms == INT64_MAX) {
-        __real_weir__loop_timer_start(l, t, at_ms);
+    if (at_ms == INT64_MAX || atomic_load(&hurry.endless)) {
+        __real_weir__loop_timer_start(l, t, INT64_MAX);
         return;
     }
     pause_ms = at_ms - __wrap_weir__loop_now_ms(l);
