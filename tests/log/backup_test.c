@@ -199,16 +199,21 @@ static void damage_in_front_of_the_end(void **state)
     assert_int_equal(m.end, end);
     assert_int_equal(weir__backup_control(&m, 1, 1, &rand, &c, NULL), 0);
     assert_int_equal(c.watermark, m.control.watermark);
+    assert_int_equal(c.epoch_start, m.control.epoch_start);
     assert_int_equal(c.epoch, m.control.epoch);
+    assert_memory_equal(c.heads, m.control.heads, PARTITIONS * sizeof *c.heads);
+    assert_int_not_equal(c.heads[0].next_sequence, m.heads[0].next_sequence);
     weir__control_fini(&c);
     weir__backup_moment_fini(&m);
     place_fini(&p);
 }
 
+/* The control file knows of the last segment all that is needed to read it. */
 static void last_header_is_gone(void **state)
 {
     static const uint8_t zeros[4096];
     const char *path = DIR "/00000001.seg";
+    struct weir__backup_moment whole, m;
     struct place p;
     uint64_t end;
 
@@ -217,8 +222,89 @@ static void last_header_is_gone(void **state)
     end = append(p.log, 0, 3000);
     simfs_poke(p.disk, path, zeros, sizeof zeros, 0);
     assert_int_equal(end_of(&p), end);
+    take(&p, &whole);
+    assert_false(whole.last.lost);
     simfs_poke(p.disk, path, zeros, sizeof zeros, simfs_size(p.disk, path) - sizeof zeros);
     assert_int_equal(end_of(&p), end);
+    take(&p, &m);
+    assert_true(m.last.lost);
+    assert_string_equal(m.last.name, whole.last.name);
+    assert_int_equal(m.last.data, whole.last.data);
+    assert_int_equal(m.last.stamp.seed, whole.last.stamp.seed);
+    assert_int_equal(m.last.h.version, whole.last.h.version);
+    assert_int_equal(m.last.h.partitions, PARTITIONS);
+    assert_int_equal(m.last.h.secret, whole.last.h.secret);
+    assert_int_equal(m.last.h.number, 1);
+    assert_int_equal(m.last.h.base, whole.last.h.base);
+    assert_int_equal(m.last.h.capacity, whole.last.h.capacity);
+    assert_int_equal(m.last.h.previous_end, whole.last.h.previous_end);
+    assert_int_equal(weir__backup_limit(&m.last), weir__backup_limit(&whole.last));
+    assert_int_equal(weir__segment_front_bytes(m.last.h.heads_bytes), m.last.data - m.last.h.base);
+    weir__backup_moment_fini(&whole);
+    weir__backup_moment_fini(&m);
+    place_fini(&p);
+}
+
+/* ---- the control file of a copy ---- */
+
+static int fill_in_order(void *self, void *out, size_t len, struct weir_error *err)
+{
+    uint64_t *next = self;
+
+    (void)err;
+    memset(out, (int)(*next)++, len);
+    return 0;
+}
+
+static void check_active(const struct weir__control *c, const struct weir__segment *last)
+{
+    assert_int_equal(c->active.base, last->h.base);
+    assert_int_equal(c->active.capacity, last->h.capacity);
+    assert_int_equal(c->active.data, last->data);
+    assert_int_equal(c->active.name, 9);
+}
+
+/* What is not of the moment is the log's. */
+static void control_of_a_copy(void **state)
+{
+    uint64_t next = 0;
+    struct weir__rand rand = {fill_in_order, &next};
+    struct weir__backup_moment m;
+    struct weir__control c;
+    struct place p;
+
+    (void)state;
+    place_init(&p);
+    while (p.log->control.last_segment < 4) append(p.log, 1, 60000);
+    append(p.log, 0, 100);
+    take(&p, &m);
+    m.control.stale_at = 4096;
+    m.control.keep = (struct weir__keep_time){1, 2, 3, 4, 5, 6};
+    assert_int_equal(weir__backup_control(&m, 3, 9, &rand, &c, NULL), 0);
+    assert_null(c.copy);
+    assert_int_equal(c.stale_at, 0);
+    assert_int_equal(c.version, m.control.version);
+    assert_int_equal(c.hub_id, 5);
+    assert_int_equal(c.secret, m.control.secret);
+    assert_int_equal(next, 0);
+    assert_int_equal(c.generation, m.control.generation);
+    assert_int_equal(c.first_segment, 3);
+    assert_int_equal(c.last_segment, 4);
+    assert_true(m.control.watermark < m.end && m.control.epoch_start < m.end);
+    assert_int_equal(c.watermark, m.end);
+    assert_int_equal(c.epoch_start, m.end);
+    assert_int_equal(c.epoch, m.control.epoch + 1);
+    assert_int_equal(c.partitions, PARTITIONS);
+    assert_memory_equal(&c.keep, &m.control.keep, sizeof c.keep);
+    check_active(&c, &m.last);
+    assert_memory_equal(c.heads, m.heads, PARTITIONS * sizeof *c.heads);
+    weir__control_fini(&c);
+    m.control.secret = 0; /* as of version 1: it gets one, which is not 0 */
+    assert_int_equal(weir__backup_control(&m, 3, 9, &rand, &c, NULL), 0);
+    assert_int_equal(next, 2);
+    assert_int_equal(c.secret, 0x0101010101010101);
+    weir__control_fini(&c);
+    weir__backup_moment_fini(&m);
     place_fini(&p);
 }
 
@@ -379,6 +465,85 @@ static void old_bytes_are_left_behind(void **state)
     place_fini(&p);
 }
 
+static struct weir__backup_extent measure(struct place *p, const struct weir__segment *seg,
+                                          uint64_t end, bool sealed)
+{
+    struct weir__backup_extent x;
+
+    assert_int_equal(weir__backup_measure(&p->outside, seg, end, sealed, &x, NULL), 0);
+    return x;
+}
+
+static uint64_t index_bytes(struct place *p, const struct weir__segment *seg, const char *path)
+{
+    struct weir__index_source s = {.stamp = weir__segment_stamp(seg),
+                                   .end = weir__backup_limit(seg) - seg->h.base,
+                                   .partitions = PARTITIONS};
+    uint64_t bytes = 0;
+
+    assert_int_equal(p->o.fs->ops->open(p->o.fs, path, WEIR__FS_READ_ONLY, &s.file, NULL), 0);
+    assert_int_equal(weir__index_bytes(&s, &bytes, NULL), 0);
+    weir__file_close(s.file);
+    return bytes;
+}
+
+/* The mark with one byte of the file changed. */
+static uint64_t mark_with(struct place *p, const struct weir__segment *seg, const char *path,
+                          uint64_t at)
+{
+    uint64_t mark;
+
+    simfs_flip(p->disk, path, at * 8);
+    mark = measure(p, seg, seg->end, true).mark;
+    simfs_flip(p->disk, path, at * 8);
+    return mark;
+}
+
+/* The index of a sealed segment counts, when there is one. Of both parts the last 64 KiB are marked. */
+static void index_of_a_sealed_segment_counts(void **state)
+{
+    char path[64];
+    const struct weir__segment *seg;
+    struct weir__backup_extent x;
+    struct weir__backup_moment m;
+    struct weir__backup_row row;
+    struct place p;
+    uint64_t limit, index, again;
+
+    (void)state;
+    place_init(&p);
+    while (p.log->control.last_segment < 5) append(p.log, 1, 60000);
+    take(&p, &m);
+    assert_int_equal(weir__backup_row_read(&p.outside, &m, &row, NULL), 0);
+    seg = &row.at[row.count - 2];
+    snprintf(path, sizeof path, DIR "/%s", seg->name);
+    limit = weir__backup_limit(seg) - seg->h.base;
+    index = index_bytes(&p, seg, path);
+    x = measure(&p, seg, seg->end, true);
+    assert_int_equal(x.bytes, seg->h.capacity);
+    assert_int_equal(x.used, seg->end - seg->h.base);
+    assert_int_equal(x.tail, limit - index);
+    assert_true(x.used > 128 << 10 && x.used < x.tail);
+    assert_int_equal(measure(&p, seg, seg->end, false).tail, limit);
+    assert_int_equal(measure(&p, seg, seg->h.base + x.tail + 8, true).tail, x.tail + 8);
+    assert_int_equal(mark_with(&p, seg, path, 0), x.mark);
+    assert_int_equal(mark_with(&p, seg, path, x.used - (64 << 10) - 1), x.mark);
+    assert_int_equal(mark_with(&p, seg, path, x.used), x.mark);
+    again = mark_with(&p, seg, path, x.used - (64 << 10));
+    assert_true(again >> 32 != x.mark >> 32 && (uint32_t)again == (uint32_t)x.mark);
+    again = mark_with(&p, seg, path, x.used - 1);
+    assert_true(again >> 32 != x.mark >> 32 && (uint32_t)again == (uint32_t)x.mark);
+    again = mark_with(&p, seg, path, x.bytes - 1);
+    assert_true(again >> 32 == x.mark >> 32 && (uint32_t)again != (uint32_t)x.mark);
+    again = mark_with(&p, seg, path, x.tail);
+    assert_true(again >> 32 == x.mark >> 32 && (uint32_t)again != (uint32_t)x.mark);
+    simfs_flip(p.disk, path, (limit - WEIR__FS_BLOCK) * 8);
+    assert_int_equal(measure(&p, seg, seg->end, true).tail, limit); /* no index */
+    weir__backup_row_fini(&row);
+    weir__backup_moment_fini(&m);
+    place_fini(&p);
+}
+
 /* There can have been more files than eight digits count. */
 static void names_grow(void **state)
 {
@@ -397,10 +562,12 @@ int main(void)
         cmocka_unit_test(bytes_of_an_earlier_opening),
         cmocka_unit_test(damage_in_front_of_the_end),
         cmocka_unit_test(last_header_is_gone),
+        cmocka_unit_test(control_of_a_copy),
         cmocka_unit_test(expired_meanwhile),
         cmocka_unit_test(what_is_missing_may_be_a_file_without_a_header),
         cmocka_unit_test(opened_meanwhile),
         cmocka_unit_test(old_bytes_are_left_behind),
+        cmocka_unit_test(index_of_a_sealed_segment_counts),
         cmocka_unit_test(names_grow),
     };
 
