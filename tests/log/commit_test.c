@@ -103,6 +103,39 @@ static void a_stopped_log_says_why(void **state)
     assert_int_equal(w->stops, 1);
 }
 
+/* After a write for which there was no space, the first sync fails: that of the new epoch. */
+static void fail_next_sync(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    const struct simfs_fault *fault = user;
+
+    if (call != SIMFS_WRITE || entering || !simfs_failed(disk)) return;
+    simfs_hook(disk, NULL, NULL);
+    simfs_fail(disk, fault);
+}
+
+/* What could not be taken back stops the log, for the reason for which it could not. */
+static void the_second_failure_is_the_cause(void **state)
+{
+    static struct simfs_fault sync = {.kinds = SIMFS_SYNC, .at = 1, .rc = WEIR_EIO};
+    struct simfs_fault full = {.kinds = SIMFS_WRITE, .at = 1, .rc = WEIR_ENOSPACE};
+    const char *why = "syncing the control file: log/control: simulated fault";
+    struct world *w = *state;
+    struct weir_error err = {0};
+    char text[256];
+
+    open_log(w);
+    simfs_hook(w->disk, fail_next_sync, &sync);
+    simfs_fail(w->disk, &full);
+    assert_int_equal(append_wait(w, &err), WEIR_EUNKNOWN);
+    snprintf(text, sizeof text, "the outcome is unknown: %s", why);
+    assert_string_equal(err.text, text);
+    assert_int_equal(w->log->failed, WEIR_EFAILED);
+    assert_int_equal(w->log->failure.code, WEIR_EFAILED);
+    snprintf(text, sizeof text, "stopped dir=log: %s", why);
+    assert_string_equal(w->stopped, text);
+    assert_int_equal(w->stops, 1);
+}
+
 static uint64_t syncs_after(struct world *w, int64_t ms)
 {
     struct weir__log_stats stats;
@@ -246,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_stopped_log_says_why),
+        CASE(the_second_failure_is_the_cause),
         CASE(a_lazy_log_is_synced_in_time),
         CASE(completions_run_for_a_while),
         CASE(the_pool_commits_after_somebody_waited),

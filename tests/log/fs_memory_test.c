@@ -160,6 +160,53 @@ static void names_are_told_apart(void **state)
     weir__fs_memory_free(fs);
 }
 
+/* A folder goes when it is empty, and then can be made again; a file goes whatever others are called. */
+static void only_empty_folders_go(void **state)
+{
+    struct weir__fs *fs = memory_of(CHUNK);
+    struct weir_error err = {0};
+
+    (void)state;
+    assert_int_equal(fs->ops->make_dir(fs, "d", NULL), 0);
+    assert_int_equal(fs->ops->make_dir(fs, "d/e", NULL), 0);
+    weir__file_close(make(fs, "d/f"));
+    assert_int_equal(fs->ops->remove(fs, "d", &err), WEIR_EIO);
+    assert_string_equal(err.text, "d: the folder is not empty");
+    assert_int_equal(fs->ops->remove(fs, "d/e", NULL), 0);
+    assert_int_equal(fs->ops->remove(fs, "d", NULL), WEIR_EIO);
+    assert_int_equal(fs->ops->remove(fs, "d/f", NULL), 0);
+    assert_int_equal(fs->ops->remove(fs, "d", NULL), 0);
+    assert_int_equal(fs->ops->remove(fs, "d", &err), WEIR_ENOTFOUND);
+    assert_string_equal(err.text, "d: no such thing (in memory)");
+    assert_int_equal(fs->ops->make_dir(fs, "d", NULL), 0);
+    assert_int_equal(fs->ops->make_dir(fs, "d", NULL), WEIR_EEXIST);
+    weir__fs_memory_free(fs);
+}
+
+/* What was cut off is not there any more when the file grows again, to the last byte. */
+static void what_is_cut_off_is_zero(void **state)
+{
+    struct weir__fs *fs = memory_of(2 * CHUNK);
+    struct weir__file *f = make(fs, "f");
+    uint8_t *bytes = test_malloc(CHUNK), *seen = test_malloc(CHUNK);
+    struct weir__bytes part = weir__bytes_of(bytes, CHUNK);
+    size_t got = 0;
+
+    (void)state;
+    memset(bytes, 'x', CHUNK);
+    assert_int_equal(f->ops->write(f, &part, 1, 0, NULL), 0);
+    assert_int_equal(f->ops->allocate(f, 10, NULL), 0);
+    assert_int_equal(f->ops->allocate(f, CHUNK, NULL), 0);
+    assert_int_equal(f->ops->read(f, seen, CHUNK, 0, &got, NULL), 0);
+    assert_int_equal(got, CHUNK);
+    memset(bytes + 10, 0, CHUNK - 10);
+    assert_memory_equal(seen, bytes, CHUNK);
+    test_free(bytes);
+    test_free(seen);
+    weir__file_close(f);
+    weir__fs_memory_free(fs);
+}
+
 /* What is free is the maximum without what files have; a write of nothing makes none longer. */
 static void space_is_counted(void **state)
 {
@@ -271,6 +318,8 @@ int main(void)
         cmocka_unit_test(the_limit_is_kept),
         cmocka_unit_test(released_memory_can_be_used),
         cmocka_unit_test(a_reader_cannot_write),
+        cmocka_unit_test(only_empty_folders_go),
+        cmocka_unit_test(what_is_cut_off_is_zero),
         cmocka_unit_test(names_are_told_apart),
         cmocka_unit_test(space_is_counted),
         cmocka_unit_test(threads_do_not_meet),

@@ -70,12 +70,34 @@ static void forge(struct scene *s, const char *from, const char *path, int epoch
     weir__file_close(f);
 }
 
+/* A segment that is lost lies between the others, and nothing is stored in it. */
+static void check_lost(struct weir__log *log)
+{
+    struct weir__log_stats stats;
+    uint64_t stored = 0;
+
+    for (size_t i = 0; i < log->segment_count; i++) {
+        const struct weir__segment *seg = log->segments[i];
+
+        if (!seg->lost) stored += seg->end - seg->data;
+        if (!seg->lost) continue;
+        assert_int_equal(seg->data, seg->h.base);
+        assert_int_equal(seg->end, seg->h.base);
+        assert_int_equal(seg->h.base, log->segments[i - 1]->h.base + SEGMENT_BYTES);
+        assert_int_equal(seg->h.capacity, SEGMENT_BYTES);
+        assert_int_equal(seg->h.partitions, 3);
+    }
+    weir__log_stats(log, &stats);
+    assert_int_equal(stats.stored_bytes, stored);
+}
+
 static void open_and_close(struct scene *s)
 {
     struct weir_error err = {0};
     struct weir__log *log;
 
     if (weir__log_open(&log, &s->at.o, &err) != 0) fail_msg("%s", err.text);
+    check_lost(log);
     assert_int_equal(weir__log_close(log, NULL), 0);
 }
 

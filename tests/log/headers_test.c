@@ -205,6 +205,37 @@ static void segments_of_a_newer_weir(void **state)
     }
 }
 
+/* Of a partition that the segment does not know nothing is told, and of none too many: what lies behind
+ * the heads in the file is not one, and what lies behind those that are wanted is not touched. */
+static void heads_of_more_or_fewer_partitions(void **state)
+{
+    const struct weir__head all[PARTITIONS] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}, none = {0};
+    const struct weir__segment_header h = plain_segment();
+    struct simfs *disk = simfs_new();
+    struct weir__file *f = make_file(disk);
+    uint8_t heads[PARTITIONS * WEIR__HEAD_BYTES], other[2 * WEIR__HEAD_BYTES];
+    struct weir__head out[PARTITIONS + 3], fill;
+
+    (void)state;
+    memset(other, 0x11, sizeof other);
+    memset(&fill, 0x77, sizeof fill);
+    weir__heads_encode(all, PARTITIONS, heads);
+    assert_int_equal(weir__segment_write_header(f, &h, HUB, heads, NULL), 0);
+    simfs_poke(disk, "f", other, sizeof other, BLOCK + sizeof heads);
+    simfs_poke(disk, "f", other, sizeof other, FILE_BYTES - 2 * BLOCK + sizeof heads);
+    for (uint32_t wanted = 1; wanted < PARTITIONS + 3; wanted++) {
+        for (uint32_t i = 0; i < PARTITIONS + 3; i++) out[i] = fill;
+        assert_int_equal(weir__segment_read_heads(f, &h, wanted, out, NULL, NULL), 0);
+        for (uint32_t i = 0; i < PARTITIONS + 3; i++) {
+            const struct weir__head *as = i >= wanted ? &fill : i < PARTITIONS ? &all[i] : &none;
+
+            assert_memory_equal(&out[i], as, sizeof *as);
+        }
+    }
+    weir__file_close(f);
+    simfs_free(disk);
+}
+
 static void names_of_segments(void **state)
 {
     static const struct {
@@ -324,9 +355,13 @@ static void controls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),           cmocka_unit_test(neighbours),
-        cmocka_unit_test(segments),          cmocka_unit_test(segments_of_a_newer_weir),
-        cmocka_unit_test(names_of_segments), cmocka_unit_test(controls),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(neighbours),
+        cmocka_unit_test(segments),
+        cmocka_unit_test(segments_of_a_newer_weir),
+        cmocka_unit_test(heads_of_more_or_fewer_partitions),
+        cmocka_unit_test(names_of_segments),
+        cmocka_unit_test(controls),
     };
 
     return cmocka_run_group_tests_name("headers", tests, NULL, NULL);
