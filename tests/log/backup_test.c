@@ -275,9 +275,12 @@ static void control_of_a_copy(void **state)
 
     (void)state;
     place_init(&p);
+    p.clock.wall_ms = INT64_C(0x0102030405060708); /* something in each of its bytes */
+    append(p.log, PARTITIONS - 1, 100);
     while (p.log->control.last_segment < 4) append(p.log, 1, 60000);
     append(p.log, 0, 100);
     take(&p, &m);
+    assert_int_equal(m.heads[PARTITIONS - 1].last_time_ms, p.clock.wall_ms);
     m.control.stale_at = 4096;
     m.control.keep = (struct weir__keep_time){1, 2, 3, 4, 5, 6};
     assert_int_equal(weir__backup_control(&m, 3, 9, &rand, &c, NULL), 0);
