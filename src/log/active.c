@@ -57,7 +57,7 @@ static int load_partial(struct weir__log *log, uint64_t end, struct weir_error *
 {
     struct weir__segment *seg = weir__log_active(log);
     uint64_t at = weir__round_down(end - seg->h.base, WEIR__FS_BLOCK);
-    size_t got = 0, keep = end - seg->h.base - at;
+    size_t got = 0;
     struct weir__bad_blocks bad = {0};
     int rc = 0;
 
@@ -65,7 +65,6 @@ static int load_partial(struct weir__log *log, uint64_t end, struct weir_error *
         rc = weir__blocks_read(seg->file, log->tail.partial, WEIR__FS_BLOCK, at, &got, &bad, err);
     if (rc != 0) return rc;
     if (bad.count) seg->spoilt = true;
-    memset(log->tail.partial + keep, 0, WEIR__FS_BLOCK - keep);
     weir__tail_jump(&log->tail, end);
     return 0;
 }

@@ -65,10 +65,10 @@ uint32_t weir__segment_heads_bytes(uint32_t partitions)
     return partitions * WEIR__HEAD_BYTES;
 }
 
+/* Into zeros. */
 static void encode(const struct weir__segment_header *h, uint64_t hub_id, uint32_t heads_crc,
                    uint8_t *to)
 {
-    memset(to, 0, HEADER_BYTES);
     weir__store32(to, SEGMENT_MAGIC);
     weir__store32(to + 8, WEIR__SEGMENT_VERSION);
     weir__store32(to + 12, h->partitions);
