@@ -1,0 +1,301 @@
+/* want_test.c - opening and inspecting a log for which a repair is needed, while memory runs out or the
+ * machine refuses a call once: there is no answer, or it is the one there would have been. Afterwards
+ * nothing is different. */
+#include "segments.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "log/state.h"
+#include "support/allocs.h"
+
+#define PARTITIONS 3u
+#define BATCHES 13u /* six in each of two segments, the last one alone in the third */
+#define TRIES_MAX 1000
+#define TEXT_BYTES 8192
+#define CONTROL DIR_NAME "/control"
+#define SEGMENT_2 DIR_NAME "/00000002.seg"
+#define SEGMENT_3 DIR_NAME "/00000003.seg"
+
+/* ---- what is wrong with the log ---- */
+
+static void lose_headers(struct segments *s, const char *path)
+{
+    static const uint8_t zeros[WEIR__FS_BLOCK];
+
+    simfs_poke(s->disk, path, zeros, sizeof zeros, 0);
+    simfs_poke(s->disk, path, zeros, sizeof zeros, simfs_size(s->disk, path) - sizeof zeros);
+}
+
+static void lose(struct segments *s, const char *path)
+{
+    struct weir__fs *fs = simfs_fs(s->disk);
+
+    assert_int_equal(fs->ops->remove(fs, path, NULL), 0);
+    assert_int_equal(fs->ops->sync_dir(fs, DIR_NAME, NULL), 0);
+}
+
+static void nothing(struct segments *s)
+{
+    (void)s;
+}
+
+static void headless_first(struct segments *s)
+{
+    lose_headers(s, SEGMENT_1);
+}
+
+static void headless_middle(struct segments *s)
+{
+    lose_headers(s, SEGMENT_2);
+}
+
+static void headless_last(struct segments *s)
+{
+    lose_headers(s, SEGMENT_3);
+}
+
+static void headless_all_but_one(struct segments *s)
+{
+    lose_headers(s, SEGMENT_2);
+    lose_headers(s, SEGMENT_3);
+}
+
+static void no_control(struct segments *s)
+{
+    lose(s, CONTROL);
+}
+
+static void no_control_headless_last(struct segments *s)
+{
+    lose(s, CONTROL);
+    lose_headers(s, SEGMENT_3);
+}
+
+static void no_control_headless_middle(struct segments *s)
+{
+    lose(s, CONTROL);
+    lose_headers(s, SEGMENT_2);
+}
+
+static void lost_middle(struct segments *s)
+{
+    lose(s, SEGMENT_2);
+}
+
+static void lost_last(struct segments *s)
+{
+    lose(s, SEGMENT_3);
+}
+
+/* A bit of the only batch in the last segment: an unfinished write. */
+static void torn(struct segments *s)
+{
+    simfs_flip(s->disk, SEGMENT_3, 8 * (2 * (uint64_t)WEIR__FS_BLOCK + 200));
+}
+
+static void no_producers(struct segments *s)
+{
+    lose(s, DIR_NAME "/producers-00000001.tab");
+}
+
+/* ---- the answers ---- */
+
+struct answer {
+    char text[TEXT_BYTES];
+    size_t len;
+};
+
+static void say(struct answer *a, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    a->len += (size_t)vsnprintf(a->text + a->len, TEXT_BYTES - a->len, fmt, args);
+    va_end(args);
+    assert_true(a->len < TEXT_BYTES);
+}
+
+static void say_heads(struct answer *a, const char *what, const struct weir__head *heads)
+{
+    say(a, "%s", what);
+    for (uint32_t i = 0; i < PARTITIONS; i++)
+        say(a, " %" PRIu64 " %" PRIu64 " %" PRId64 ",", heads[i].next_sequence,
+            heads[i].last_offset, heads[i].last_time_ms);
+    say(a, "\n");
+}
+
+static void say_log(struct answer *a, struct weir__log *log)
+{
+    struct weir__log_stats stats;
+
+    for (size_t i = 0; i < log->segment_count; i++) {
+        const struct weir__segment *seg = log->segments[i];
+
+        say(a, "%s %" PRIu64 " %" PRIu64 "+%" PRIu64 " %" PRIu64 "-%" PRIu64 " %d%d%d\n", seg->name,
+            seg->h.number, seg->h.base, seg->h.capacity, seg->data, seg->end, seg->lost,
+            seg->headless, seg->spoilt);
+    }
+    say_heads(a, "end", log->durable_heads);
+    say_heads(a, "begin", log->begin_heads);
+    say_heads(a, "start", log->start_heads);
+    weir__log_stats(log, &stats);
+    say(a, "%" PRIu64 " damaged, %" PRIu64 " producers, %u roll %u\n", stats.damaged_ranges,
+        (uint64_t)stats.producers, log->must_roll, log->epoch);
+}
+
+static int open_log(struct segments *s, struct answer *a)
+{
+    struct weir__log *log = NULL;
+    int rc = weir__log_open(&log, &s->o, NULL);
+
+    allocs_pause();
+    if (rc == 0) {
+        say_log(a, log);
+        weir__log_close(log, NULL);
+    }
+    allocs_resume();
+    return rc;
+}
+
+/* An index that cannot be read is one that has to be made again. */
+static void say_finding(const struct weir__log_finding *f, void *user)
+{
+    if (f->kind == WEIR__LOG_INDEX) return;
+    allocs_pause();
+    say(user, "%d %s %" PRIu64 "+%" PRIu64 " %" PRId64 " %" PRIu64 "-%" PRIu64 " %s\n", f->kind,
+        f->file, f->at, f->len, f->partition, f->first_sequence, f->last_sequence, f->text);
+    allocs_resume();
+}
+
+static int inspect_log(struct segments *s, struct answer *a)
+{
+    uint64_t damaged = 0;
+    int rc = weir__log_inspect(&s->o, say_finding, a, &damaged, NULL);
+
+    say(a, "%" PRIu64 " damaged\n", damaged);
+    return rc;
+}
+
+/* ---- what fails ---- */
+
+/* The disk's own memory never fails. */
+static void spare_disk(struct simfs *disk, enum simfs_call kind, bool entering, void *user)
+{
+    (void)disk, (void)kind, (void)user;
+    if (entering)
+        allocs_pause();
+    else
+        allocs_resume();
+}
+
+/* Starts with a disk like this one. */
+static struct segments copy_of(const struct segments *from)
+{
+    struct segments s = *from;
+
+    s.disk = simfs_clone(from->disk);
+    s.o.fs = simfs_fs(s.disk);
+    simfs_hook(s.disk, spare_disk, NULL);
+    return s;
+}
+
+typedef int (*ask_fn)(struct segments *, struct answer *);
+
+struct trial {
+    const char *name;
+    ask_fn ask;
+    int rc; /* of what fails */
+    bool memory;
+};
+
+/* False: there is no such allocation, or call. */
+static bool try_once(const struct segments *from, const struct trial *t, uint64_t at,
+                     const struct answer *wanted)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_ANY, .at = at, .rc = t->rc};
+    static struct answer got;
+    struct segments s = copy_of(from);
+    bool struck;
+    int rc;
+
+    got.len = 0;
+    if (!t->memory) simfs_fail(s.disk, &fault);
+    allocs_fail(t->memory ? at : 0);
+    rc = t->ask(&s, &got);
+    struck = t->memory ? allocs_failed() : simfs_failed(s.disk);
+    allocs_fail(0);
+    simfs_fail(s.disk, NULL);
+    if (rc != 0 && rc != t->rc && (t->memory || rc != WEIR_EFAILED))
+        fail_msg("%s, %" PRIu64 ": %d", t->name, at, rc);
+    if (rc == 0 && strcmp(got.text, wanted->text) != 0)
+        fail_msg("%s, %" PRIu64 ":\n%s\ninstead of\n%s", t->name, at, got.text, wanted->text);
+    assert_int_equal(simfs_open_files(s.disk), 0);
+    simfs_free(s.disk);
+    return struck;
+}
+
+static void try_all(struct segments *s, const char *name)
+{
+    const struct trial trials[] = {
+        {name, open_log, WEIR_ENOMEM, true},
+        {name, open_log, WEIR_EBUSY, false},
+        {name, inspect_log, WEIR_ENOMEM, true},
+        {name, inspect_log, WEIR_EBUSY, false},
+    };
+
+    for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
+        static struct answer wanted;
+        struct segments whole = copy_of(s);
+        uint64_t at = 1;
+
+        wanted.len = 0;
+        allocs_fail(0);
+        assert_int_equal(trials[i].ask(&whole, &wanted), 0);
+        simfs_free(whole.disk);
+        while (at < TRIES_MAX && try_once(s, &trials[i], at, &wanted)) at++;
+        assert_in_range(at, 10, TRIES_MAX - 1);
+    }
+}
+
+static void there_is_no_answer_or_the_right_one(void **state)
+{
+    static const struct {
+        const char *name;
+        void (*spoil)(struct segments *);
+    } scenes[] = {
+        {"nothing", nothing},
+        {"headless first", headless_first},
+        {"headless middle", headless_middle},
+        {"headless last", headless_last},
+        {"headless all but one", headless_all_but_one},
+        {"no control", no_control},
+        {"no control, headless last", no_control_headless_last},
+        {"no control, headless middle", no_control_headless_middle},
+        {"lost middle", lost_middle},
+        {"lost last", lost_last},
+        {"torn", torn},
+        {"no producers", no_producers},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
+        struct segments s;
+
+        allocs_pause();
+        segments_init(&s, PARTITIONS, BATCHES, true);
+        scenes[i].spoil(&s);
+        allocs_resume();
+        try_all(&s, scenes[i].name);
+        segments_fini(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_is_no_answer_or_the_right_one),
+    };
+
+    return cmocka_run_group_tests_name("want", tests, NULL, NULL);
+}
