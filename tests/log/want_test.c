@@ -78,6 +78,13 @@ static void no_control_headless_middle(struct segments *s)
     lose_headers(s, SEGMENT_2);
 }
 
+static void no_control_headless_oldest(struct segments *s)
+{
+    lose(s, CONTROL);
+    lose(s, SEGMENT_1);
+    lose_headers(s, SEGMENT_2);
+}
+
 static void lost_middle(struct segments *s)
 {
     lose(s, SEGMENT_2);
@@ -132,9 +139,10 @@ static void say_log(struct answer *a, struct weir__log *log)
     for (size_t i = 0; i < log->segment_count; i++) {
         const struct weir__segment *seg = log->segments[i];
 
-        say(a, "%s %" PRIu64 " %" PRIu64 "+%" PRIu64 " %" PRIu64 "-%" PRIu64 " %d%d%d\n", seg->name,
+        say(a, "%s %" PRIu64 " %" PRIu64 "+%" PRIu64 " %" PRIu64 "-%" PRIu64 " %d%d%d", seg->name,
             seg->h.number, seg->h.base, seg->h.capacity, seg->data, seg->end, seg->lost,
             seg->headless, seg->spoilt);
+        say(a, " %" PRId64 " %u %u\n", seg->h.time_ms, seg->h.epoch, seg->h.partitions);
     }
     say_heads(a, "end", log->durable_heads);
     say_heads(a, "begin", log->begin_heads);
@@ -154,6 +162,21 @@ static int open_log(struct segments *s, struct answer *a)
         say_log(a, log);
         weir__log_close(log, NULL);
     }
+    allocs_resume();
+    return rc;
+}
+
+/* Another one beside it, and what was made. */
+static int create_log(struct segments *s, struct answer *a)
+{
+    struct weir__log_options o = s->o;
+    int rc;
+
+    o.dir = "other";
+    rc = weir__log_create(&o, NULL);
+    s->o.dir = o.dir;
+    allocs_pause();
+    if (rc == 0) rc = open_log(s, a);
     allocs_resume();
     return rc;
 }
@@ -238,10 +261,9 @@ static bool try_once(const struct segments *from, const struct trial *t, uint64_
 static void try_all(struct segments *s, const char *name)
 {
     const struct trial trials[] = {
-        {name, open_log, WEIR_ENOMEM, true},
-        {name, open_log, WEIR_EBUSY, false},
-        {name, inspect_log, WEIR_ENOMEM, true},
-        {name, inspect_log, WEIR_EBUSY, false},
+        {name, create_log, WEIR_ENOMEM, true},  {name, create_log, WEIR_EBUSY, false},
+        {name, open_log, WEIR_ENOMEM, true},    {name, open_log, WEIR_EBUSY, false},
+        {name, inspect_log, WEIR_ENOMEM, true}, {name, inspect_log, WEIR_EBUSY, false},
     };
 
     for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
@@ -272,6 +294,7 @@ static void there_is_no_answer_or_the_right_one(void **state)
         {"no control", no_control},
         {"no control, headless last", no_control_headless_last},
         {"no control, headless middle", no_control_headless_middle},
+        {"no control, headless oldest", no_control_headless_oldest},
         {"lost middle", lost_middle},
         {"lost last", lost_last},
         {"torn", torn},
