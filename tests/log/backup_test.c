@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "log/state.h"
+#include "support/allocs.h"
 #include "support/simfs.h"
 
 #define DIR "log"
@@ -179,7 +180,7 @@ static void bytes_of_an_earlier_opening(void **state)
 
 /* A damaged batch in front of readable ones: the end lies behind them, and the copy's control file
  * leaves it to the opening what was lost. */
-static void damage_in_front_of_the_end(void **state)
+static void damage_at(uint64_t byte)
 {
     struct weir__rand rand = weir__rand_system();
     struct weir__backup_moment m;
@@ -187,11 +188,10 @@ static void damage_in_front_of_the_end(void **state)
     struct place p;
     uint64_t bad, end = 0;
 
-    (void)state;
     place_init(&p);
     bad = append(p.log, 0, 3000);
     for (uint32_t i = 0; i < 5; i++) end = append(p.log, i % PARTITIONS, 3000);
-    simfs_flip(p.disk, DIR "/00000001.seg", (bad - WEIR__LOG_ORIGIN + 10) * 8);
+    simfs_flip(p.disk, DIR "/00000001.seg", (bad - WEIR__LOG_ORIGIN + byte) * 8);
     assert_int_equal(weir__backup_moment_take(&p.outside, &m, NULL), 0);
     assert_int_equal(m.end, bad);
     assert_int_equal(weir__backup_moment_settle(&p.outside, &m, NULL), 0);
@@ -205,6 +205,103 @@ static void damage_in_front_of_the_end(void **state)
     assert_int_not_equal(c.heads[0].next_sequence, m.heads[0].next_sequence);
     weir__control_fini(&c);
     weir__backup_moment_fini(&m);
+    place_fini(&p);
+}
+
+static void damage_in_front_of_the_end(void **state)
+{
+    (void)state;
+    damage_at(10);                              /* of its header */
+    damage_at(WEIR__BATCH_HEADER_BYTES + 1000); /* of its body */
+}
+
+/* A batch that would be the next one of its partition, and lies where it was not written. */
+static void a_batch_in_another_place_is_none(void **state)
+{
+    struct weir__log_partition_info info;
+    struct simfs *ahead;
+    uint8_t bytes[1080];
+    struct place p;
+    uint64_t end;
+
+    (void)state;
+    place_init(&p);
+    end = append(p.log, 0, 3000);
+    ahead = one_more(&p, 1000);
+    assert_int_equal(simfs_peek(ahead, DIR "/00000001.seg", bytes, sizeof bytes,
+                                end - WEIR__LOG_ORIGIN),
+                     sizeof bytes);
+    end = append(p.log, 0, 500);
+    simfs_poke(p.disk, DIR "/00000001.seg", bytes, sizeof bytes, end - WEIR__LOG_ORIGIN);
+    assert_int_equal(end_of(&p), end);
+    simfs_free(ahead);
+    ahead = simfs_clone(p.disk);
+    weir__log_close(p.log, NULL);
+    simfs_free(p.disk); /* as if the process had died */
+    p.disk = ahead;
+    p.o.fs = p.outside.fs = simfs_fs(p.disk);
+    place_open(&p);
+    assert_int_equal(weir__log_partition_info(p.log, 1, &info, NULL), 0);
+    assert_int_equal(info.next_sequence, 0);
+    place_fini(&p);
+}
+
+/* ---- what the disk does not give ---- */
+
+/* The disk's own memory never fails. */
+static void spare_disk(struct simfs *disk, enum simfs_call kind, bool entering, void *user)
+{
+    (void)disk, (void)kind, (void)user;
+    if (entering)
+        allocs_pause();
+    else
+        allocs_resume();
+}
+
+/* A moment at which the disk did not give the first batch behind the watermark. */
+static void take_unread(struct place *p, struct weir__backup_moment *m)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_READ, .at = 1, .rc = WEIR_EIO};
+
+    for (; fault.at < 50; fault.at++) {
+        int rc;
+
+        simfs_fail(p->disk, &fault);
+        rc = weir__backup_moment_take(&p->outside, m, NULL);
+        simfs_fail(p->disk, NULL);
+        if (rc == 0 && m->unread) return;
+        weir__backup_moment_fini(m);
+    }
+    fail_msg("nothing is unread");
+}
+
+/* Settling tries again, and either comes to the end or tells that it could not. */
+static void what_was_unread_is_tried_again(void **state)
+{
+    struct weir__backup_moment m;
+    bool struck = true;
+    struct place p;
+    uint64_t end;
+
+    (void)state;
+    place_init(&p);
+    append(p.log, 0, 3000);
+    end = append(p.log, 1, 3000);
+    simfs_hook(p.disk, spare_disk, NULL);
+    for (uint64_t at = 1; struck; at++) {
+        int rc;
+
+        take_unread(&p, &m);
+        assert_true(m.end < end);
+        allocs_fail(at);
+        rc = weir__backup_moment_settle(&p.outside, &m, NULL);
+        struck = allocs_failed();
+        allocs_fail(0);
+        assert_int_equal(rc, struck ? WEIR_ENOMEM : 0);
+        if (rc == 0) assert_int_equal(m.end, end);
+        assert_false(m.damaged);
+        weir__backup_moment_fini(&m);
+    }
     place_fini(&p);
 }
 
@@ -341,6 +438,35 @@ static void opened_meanwhile(void **state)
     weir__backup_moment_fini(&m);
     weir__backup_moment_fini(&later);
     place_open(&p);
+    simfs_free(ahead);
+    place_fini(&p);
+}
+
+/* What was there and is not any more when the log is opened: its place goes to somebody else. */
+static void taken_back_meanwhile(void **state)
+{
+    static const uint8_t zeros[80 + 20000];
+    struct weir__backup_moment m, later;
+    struct simfs *ahead;
+    struct place p;
+    uint64_t end, first = 0;
+
+    (void)state;
+    place_init(&p);
+    end = append(p.log, 0, 3000);
+    ahead = one_more(&p, 20000);
+    weir__log_close(p.log, NULL);
+    take(&p, &m);
+    plant(&p, ahead, end, sizeof zeros);
+    take(&p, &later);
+    assert_true(later.end > m.end);
+    simfs_poke(p.disk, DIR "/00000001.seg", zeros, sizeof zeros, end - WEIR__LOG_ORIGIN);
+    place_open(&p);
+    assert_int_equal(append(p.log, 0, 100), end + weir__batch_bytes(100));
+    assert_int_equal(weir__backup_moment_still(&p.outside, &m, &first, NULL), 0);
+    assert_int_equal(weir__backup_moment_still(&p.outside, &later, &first, NULL), WEIR_EBUSY);
+    weir__backup_moment_fini(&m);
+    weir__backup_moment_fini(&later);
     simfs_free(ahead);
     place_fini(&p);
 }
@@ -568,7 +694,10 @@ int main(void)
         cmocka_unit_test(control_of_a_copy),
         cmocka_unit_test(expired_meanwhile),
         cmocka_unit_test(what_is_missing_may_be_a_file_without_a_header),
+        cmocka_unit_test(a_batch_in_another_place_is_none),
+        cmocka_unit_test(what_was_unread_is_tried_again),
         cmocka_unit_test(opened_meanwhile),
+        cmocka_unit_test(taken_back_meanwhile),
         cmocka_unit_test(old_bytes_are_left_behind),
         cmocka_unit_test(index_of_a_sealed_segment_counts),
         cmocka_unit_test(names_grow),

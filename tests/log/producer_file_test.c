@@ -55,6 +55,21 @@ static void without_producers_nothing_is_written(void **state)
     assert_int_equal(simfs_size(b->w.disk, file_of(b)), 2 * BLOCK);
 }
 
+/* What was read from the file is not written to it again. */
+static void only_the_new_is_written(void **state)
+{
+    struct bench *b = *state;
+
+    start(b);
+    for (uint64_t id = 1; id <= PER_BLOCK + 1; id++) put(b, id, 0);
+    roll(b);
+    assert_int_equal(simfs_size(b->w.disk, file_of(b)), 3 * BLOCK);
+    reopen(b);
+    put(b, 1000, 0);
+    roll(b);
+    assert_int_equal(simfs_size(b->w.disk, file_of(b)), 4 * BLOCK);
+}
+
 static void too_many_forget_the_silent_one(void **state)
 {
     struct bench *b = *state;
@@ -566,6 +581,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(expiry_of_all_its_segments_forgets_nobody),
         CASE(without_producers_nothing_is_written),
+        CASE(only_the_new_is_written),
         CASE(too_many_forget_the_silent_one),
         CASE(seven_days_are_remembered),
         CASE(damage_costs_a_block_and_is_told),
