@@ -243,6 +243,8 @@ static void a_batch_in_another_place_is_none(void **state)
     place_open(&p);
     assert_int_equal(weir__log_partition_info(p.log, 1, &info, NULL), 0);
     assert_int_equal(info.next_sequence, 0);
+    for (size_t i = 0; simfs_path(p.disk, i); i++) /* nor is it one that was not finished */
+        assert_null(strstr(simfs_path(p.disk, i), "/cut-"));
     place_fini(&p);
 }
 
