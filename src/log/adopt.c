@@ -43,7 +43,6 @@ static void see_window(struct weir__recovery *r, struct weir__found *f, const ui
 {
     for (size_t i = 0; i + 8 <= len; i += 8) {
         if (weir__load64(window + i) == 0) continue;
-        f->zeros = false;
         if (i + WEIR__BATCH_HEADER_BYTES <= len) see_header(r, f, window + i, offset + i);
     }
 }
@@ -63,7 +62,6 @@ static int see_all(struct weir__recovery *r, struct weir__found *f, struct weir_
         at += got > WEIR__FS_BLOCK ? got - WEIR__FS_BLOCK : got;
         if (got < WINDOW_BYTES) break;
     }
-    if (bad.count) f->zeros = false;
     return rc;
 }
 
@@ -77,7 +75,6 @@ int weir__adopt_probe(struct weir__recovery *r, struct weir__found *f)
     if (f->probed) return 0;
     window = aligned_alloc(WEIR__FS_BLOCK, WINDOW_BYTES);
     if (!window) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
-    f->zeros = true;
     rc = weir__log_open_name(log->fs, log->dir, f->name, WEIR__FS_READ_ONLY, &file, r->err);
     if (rc == 0) rc = see_all(r, f, file, window);
     weir__file_close(file);

@@ -31,7 +31,7 @@ struct weir__found {
     bool preferred;
     bool taken; /* it is a segment of the log */
     struct weir__segment_header h;
-    bool probed, zeros; /* zeros: nothing else is in it */
+    bool probed;
     struct weir__life lives[WEIR__RECOVERY_LIVES_MAX];
     int life_count;
 };
