@@ -348,6 +348,54 @@ static void an_index_lies_in_front_of_its_end(void **state)
     assert_int_equal(weir__index_bytes(&from, &bytes, NULL), WEIR_ECORRUPT);
 }
 
+/* ---- a disk that refuses ---- */
+
+struct refusing {
+    struct weir__file base;
+    struct weir__file *file;
+    int left; /* reads that it grants */
+    int rc;   /* of the next one; those behind it are granted */
+};
+
+static int refuse_read(struct weir__file *f, void *to, size_t len, uint64_t at, size_t *out_len,
+                       struct weir_error *err)
+{
+    struct refusing *r = (void *)f;
+
+    if (r->left-- == 0) return weir__fail(err, r->rc, "refused");
+    return r->file->ops->read(r->file, to, len, at, out_len, err);
+}
+
+/* What the disk does not have is damage; whatever else it says is passed on, at each of the reads. */
+static void a_refusal_is_not_damage(void **state)
+{
+    static const struct weir__file_ops ops = {.read = refuse_read};
+    const struct {
+        int rc, told;
+    } cases[] = {{WEIR_EBUSY, WEIR_EBUSY}, {WEIR_EIO, WEIR_ECORRUPT}};
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct refusing r = {.base.ops = &ops, .file = s->file, .rc = cases[i].rc};
+        struct weir__index_source from = {.file = &r.base,
+                                          .stamp = stamp,
+                                          .end = END,
+                                          .partitions = PARTITIONS};
+        uint64_t bytes;
+        int granted = 0, rc;
+
+        do {
+            r.left = granted++;
+            rc = weir__index_find(&from, 2, WEIR__LOG_BY_SEQUENCE, 9, &s->chunk, NULL);
+            assert_int_equal(rc, r.left < 0 ? cases[i].told : 0);
+        } while (rc != 0);
+        assert_in_range(granted, 4, 10); /* trailer, folder, chunk header, entries */
+        assert_int_equal(s->chunk.count, 2);
+        r.left = 0;
+        assert_int_equal(weir__index_bytes(&from, &bytes, NULL), cases[i].told);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,6 +406,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(entries_that_cannot_be_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(chunks_are_of_their_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_index_lies_in_front_of_its_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_refusal_is_not_damage, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

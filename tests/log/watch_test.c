@@ -346,6 +346,24 @@ static void watchers_come_and_go_beside_a_round(void **state)
     assert_int_equal(w->log->watches.armed, 0);
 }
 
+static void the_last_of_very_many_partitions_has_news(void **state)
+{
+    struct world *w = *state;
+    struct watcher *x, *other;
+
+    open_log(w, true);
+    assert_int_equal(weir__log_grow(w->log, WEIR__LOG_PARTITIONS_MAX, NULL), 0);
+    x = watch(w, 0, WEIR__LOG_PARTITIONS_MAX - 1);
+    other = watch(w, 1, WEIR__LOG_PARTITIONS_MAX - 2);
+    put(w, 0);
+    assert_int_equal(x->told + other->told, 0);
+    put(w, WEIR__LOG_PARTITIONS_MAX - 1);
+    assert_int_equal(x->told, 1);
+    put(w, WEIR__LOG_PARTITIONS_MAX - 2);
+    assert_int_equal(x->told, 1);
+    assert_int_equal(other->told, 1);
+}
+
 /* Those who wait hear of the end, also when they are many. */
 static void closing_tells_many(void **state)
 {
@@ -370,6 +388,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(unwatch_waits_for_the_call, set_up, tear_down),
         cmocka_unit_test_setup_teardown(watchers_come_and_go_beside_a_round, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_of_very_many_partitions_has_news, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(closing_tells_many, set_up, tear_down),
     };
 
