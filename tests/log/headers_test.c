@@ -71,6 +71,25 @@ static void batches(void **state)
 #undef TRY
 }
 
+/* Whichever byte of a header is another, it is none; this one's stamp and checksum are what tell. */
+static void a_byte_of_a_batch_is_another(void **state)
+{
+    const struct weir__batch_header h = {
+        .position = 5000, .watermark = 5000, .body_bytes = 100, .count = 100, .partition = 1};
+    struct weir__batch_stamp stamp = weir__batch_stamp(HUB, 5);
+    uint8_t bytes[WEIR__BATCH_HEADER_BYTES];
+    struct weir__batch_header out;
+
+    (void)state;
+    weir__batch_encode(&h, &stamp, bytes);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        bytes[i] ^= 1;
+        if (weir__batch_decode(bytes, &stamp, &out)) fail_msg("byte %zu", i);
+        bytes[i] ^= 1;
+    }
+    assert_true(weir__batch_decode(bytes, &stamp, &out));
+}
+
 /* The count of very many events is not told exactly; never too few. */
 static void neighbours(void **state)
 {
@@ -359,6 +378,7 @@ int main(void)
         cmocka_unit_test(neighbours),
         cmocka_unit_test(segments),
         cmocka_unit_test(segments_of_a_newer_weir),
+        cmocka_unit_test(a_byte_of_a_batch_is_another),
         cmocka_unit_test(heads_of_more_or_fewer_partitions),
         cmocka_unit_test(names_of_segments),
         cmocka_unit_test(controls),

@@ -110,6 +110,46 @@ static void a_wrong_index_is_told(void **state)
     }
 }
 
+/* Reads the partition of the fifth batch up to it, which has two before it there. */
+static int read_up_to_it(struct scene *s, struct weir__log_view *views, uint32_t *out_count)
+{
+    struct weir__log_reader *r;
+    struct weir__log *log;
+    uint64_t missed;
+    uint32_t got = 1;
+    int rc;
+
+    *out_count = 0;
+    assert_int_equal(weir__log_open(&log, &s->at.o, NULL), 0);
+    assert_int_equal(weir__log_reader_open(&r, log, 1, 0, 0, NULL), 0);
+    do {
+        rc = weir__log_reader_next(r, views + *out_count, 3 - *out_count, &got, &missed, NULL);
+        if (rc == 0) *out_count += got;
+    } while (rc == 0 && got > 0 && *out_count < 3);
+    weir__log_reader_close(r);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    return rc;
+}
+
+/* Nobody is given a batch that is not the one which the index promises. */
+static void a_wrong_index_serves_nothing_else(void **state)
+{
+    static const struct fault faults[] = {{5, {0}},
+                                          {5, {.sequence = 1}},
+                                          {5, {.count = 1}},
+                                          {5, {.body_bytes = 1}},
+                                          {5, {.body_bytes = UINT32_MAX}}};
+    struct weir__log_view views[3];
+    struct scene *s = *state;
+    uint32_t count;
+
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        store_index(s, &faults[i]);
+        assert_int_equal(read_up_to_it(s, views, &count), i == 0 ? 0 : WEIR_ECORRUPT);
+        assert_int_equal(count, i == 0 ? 3 : faults[i].more.sequence ? 0 : 2);
+    }
+}
+
 /* Every entry of a full chunk is compared, and nothing behind it. */
 static void full_chunks_agree(void **state)
 {
@@ -133,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wrong_index_is_told, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_wrong_index_serves_nothing_else, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_chunks_agree, set_up, tear_down),
     };
 
