@@ -208,6 +208,28 @@ static void the_disk_holds_no_more(void **state)
     weir__log_active(w->log)->h.capacity = 256 * KIB;
 }
 
+/* When the limit is lowered, a segment that is larger than it may be now is left at the next look. */
+static void one_that_is_too_large_is_left(void **state)
+{
+    struct world *w = *state;
+    uint64_t last;
+
+    w->o.segment_bytes_min = 256 * KIB;
+    start(w);
+    put(w, 8 * KIB);
+    last = w->log->control.last_segment;
+    assert_int_equal(weir__log_active(w->log)->h.capacity, 256 * KIB);
+    weir__log_set_retention(w->log, -1, 2048 * KIB);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(w->log->control.last_segment, last); /* it may just be so large */
+    weir__log_set_retention(w->log, -1, 1024 * KIB);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(w->log->control.last_segment, last + 1);
+    assert_in_range(weir__log_active(w->log)->h.capacity, 1, 128 * KIB);
+    assert_int_equal(weir__log_step(w->log, NULL), 0);
+    assert_int_equal(w->log->control.last_segment, last + 1);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -221,6 +243,7 @@ int main(void)
         CASE(a_limit_keeps_them_small),
         CASE(spares_of_some_sizes_suit),
         CASE(little_is_not_worth_giving_back),
+        CASE(one_that_is_too_large_is_left),
         cmocka_unit_test(an_index_takes_no_more),
         CASE(the_disk_holds_no_more),
     };

@@ -140,6 +140,26 @@ static void a_spare_outlives_an_error(void **state)
     assert_int_equal(weir__log_remove_segment(w->log, seg), 0);
 }
 
+/* The active segment gets back what it gave, or nothing has changed. */
+static void what_was_given_back_is_had_again(void **state)
+{
+    struct simfs_fault full = {.kinds = SIMFS_ALLOCATE, .at = 1, .rc = WEIR_ENOSPACE};
+    struct world *w = *state;
+    struct weir__segment *seg = weir__log_active(w->log);
+
+    seg->hole_at = 16 * KIB;
+    seg->hole_len = 32 * KIB;
+    seg->disk_bytes = seg->h.capacity - 32 * KIB;
+    simfs_fail(w->disk, &full);
+    assert_false(weir__spare_wake(w->log));
+    assert_int_equal(seg->hole_len, 32 * KIB);
+    assert_int_equal(seg->disk_bytes, seg->h.capacity - 32 * KIB);
+    simfs_fail(w->disk, NULL);
+    assert_true(weir__spare_wake(w->log));
+    assert_int_equal(seg->hole_len, 0);
+    assert_int_equal(seg->disk_bytes, seg->h.capacity);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -147,6 +167,7 @@ int main(void)
         cmocka_unit_test(a_spare_that_suits_is_taken),
         cmocka_unit_test(on_a_full_disk_a_spare_has_to_do),
         CASE(without_a_spare_less_is_tried),
+        CASE(what_was_given_back_is_had_again),
         CASE(a_spare_outlives_an_error),
     };
 
