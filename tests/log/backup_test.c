@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc.h"
 #include "log/state.h"
 #include "support/allocs.h"
 #include "support/simfs.h"
@@ -245,6 +246,29 @@ static void a_batch_in_another_place_is_none(void **state)
     assert_int_equal(info.next_sequence, 0);
     for (size_t i = 0; simfs_path(p.disk, i); i++) /* nor is it one that was not finished */
         assert_null(strstr(simfs_path(p.disk, i), "/cut-"));
+    place_fini(&p);
+}
+
+/* A batch of a partition that there is not, though its checksums are good. */
+static void a_batch_of_no_partition_is_none(void **state)
+{
+    static const uint8_t body[8] = "nobody's";
+    uint8_t bytes[WEIR__BATCH_HEADER_BYTES + sizeof body];
+    struct weir__batch_header h = {.body_bytes = sizeof body, .count = 1};
+    struct place p;
+
+    (void)state;
+    place_init(&p);
+    h.position = append(p.log, 0, 3000);
+    h.epoch = p.log->epoch;
+    h.body_crc = weir__crc32c(0, body, sizeof body);
+    memcpy(bytes + WEIR__BATCH_HEADER_BYTES, body, sizeof body);
+    for (int i = 1; i >= 0; i--) {
+        h.partition = (uint16_t)(PARTITIONS - 1 + i);
+        weir__batch_encode(&h, &weir__log_active(p.log)->stamp, bytes);
+        simfs_poke(p.disk, DIR "/00000001.seg", bytes, sizeof bytes, h.position - WEIR__LOG_ORIGIN);
+        assert_int_equal(end_of(&p), i ? h.position : h.position + weir__batch_bytes(sizeof body));
+    }
     place_fini(&p);
 }
 
@@ -697,6 +721,7 @@ int main(void)
         cmocka_unit_test(expired_meanwhile),
         cmocka_unit_test(what_is_missing_may_be_a_file_without_a_header),
         cmocka_unit_test(a_batch_in_another_place_is_none),
+        cmocka_unit_test(a_batch_of_no_partition_is_none),
         cmocka_unit_test(what_was_unread_is_tried_again),
         cmocka_unit_test(opened_meanwhile),
         cmocka_unit_test(taken_back_meanwhile),

@@ -147,6 +147,19 @@ static void faults_prove_nothing(void **state)
     }
 }
 
+/* Nor when nothing at all can be read. */
+static void an_unreadable_disk_proves_nothing(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_READ, .at = 1, .persistent = true, .rc = WEIR_EIO};
+    struct simfs *disk = used_disk(2, true);
+
+    (void)state;
+    simfs_fail(disk, &fault);
+    assert_true(peek(disk).used);
+    assert_int_equal(peek(disk).hub_id, 0);
+    simfs_free(disk);
+}
+
 static void strange_files_count_as_used(void **state)
 {
     struct simfs *disk = simfs_new();
@@ -241,6 +254,7 @@ int main(void)
         cmocka_unit_test(what_it_holds_is_told),
         cmocka_unit_test(events_are_never_overlooked),
         cmocka_unit_test(faults_prove_nothing),
+        cmocka_unit_test(an_unreadable_disk_proves_nothing),
         cmocka_unit_test(strange_files_count_as_used),
         cmocka_unit_test(one_byte_makes_it_used),
         cmocka_unit_test(memory_is_wanted),

@@ -148,6 +148,10 @@ static void a_wrong_index_serves_nothing_else(void **state)
         assert_int_equal(read_up_to_it(s, views, &count), i == 0 ? 0 : WEIR_ECORRUPT);
         assert_int_equal(count, i == 0 ? 3 : faults[i].more.sequence ? 0 : 2);
     }
+    store_index(s, &faults[0]);
+    simfs_flip(s->at.disk, SEGMENT_1, (FRONT + 5 * STEP + 20) * 8); /* of the batch's header */
+    assert_int_equal(read_up_to_it(s, views, &count), WEIR_ECORRUPT);
+    assert_int_equal(count, 2);
 }
 
 /* Every entry of a full chunk is compared, and nothing behind it. */

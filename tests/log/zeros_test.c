@@ -83,6 +83,7 @@ static void index_of_a_segment(void **state)
     const struct weir__segment *seg = b->w.log->segments[0];
     uint64_t end = weir__segment_limit(seg) - seg->h.base;
 
+    assert_null(seg->index); /* it is where it was stored, and nowhere else */
     expect_zeros(b, path_of(b, seg->name), end - BLOCK + 28, end - BLOCK + 32);
     expect_zeros(b, path_of(b, seg->name), end - BLOCK + TRAILER_USED, end);
 }
