@@ -476,7 +476,6 @@ int weir__fs_memory_new(struct weir__fs **out, uint64_t bytes_max, struct weir_e
     if (!m) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     m->base.ops = &fs_ops;
     m->budget.max = bytes_max;
-    m->root.folder = true;
     m->root.refs = 1;
     weir__mutex_init(&m->budget.lock);
     weir__mutex_init(&m->lock);
