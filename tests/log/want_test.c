@@ -277,7 +277,7 @@ static int say_row(const struct weir__backup_log *log, const struct weir__backup
             say(a, "%s %" PRIu64 " %" PRIu64 "-%" PRIu64 " %d %" PRIu64 "\n", seg->name,
                 seg->h.number, seg->data, seg->end, seg->lost, x.used);
     }
-    if (rc == 0) weir__backup_row_fini(&row);
+    weir__backup_row_fini(&row);
     return rc;
 }
 
