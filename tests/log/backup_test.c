@@ -56,6 +56,18 @@ static void place_fini(struct place *p)
     simfs_free(p->disk);
 }
 
+/* Opens the log as its process would leave it that dies now. */
+static void place_die(struct place *p)
+{
+    struct simfs *left = simfs_clone(p->disk);
+
+    weir__log_close(p->log, NULL);
+    simfs_free(p->disk);
+    p->disk = left;
+    p->o.fs = p->outside.fs = simfs_fs(left);
+    place_open(p);
+}
+
 /* Where the next batch will lie, when the segment has room for it. */
 static uint64_t append(struct weir__log *log, uint32_t partition, uint32_t bytes)
 {
@@ -163,6 +175,7 @@ static void unfinished_write(void **state)
 
 static void bytes_of_an_earlier_opening(void **state)
 {
+    struct weir__log_partition_info info;
     struct simfs *ahead;
     struct place p;
     uint64_t end;
@@ -175,6 +188,9 @@ static void bytes_of_an_earlier_opening(void **state)
     place_open(&p); /* batches from here on carry another epoch */
     plant(&p, ahead, end, 80 + 20000);
     assert_int_equal(end_of(&p), end);
+    place_die(&p);
+    assert_int_equal(weir__log_partition_info(p.log, 1, &info, NULL), 0);
+    assert_int_equal(info.next_sequence, 0);
     simfs_free(ahead);
     place_fini(&p);
 }
@@ -236,12 +252,7 @@ static void a_batch_in_another_place_is_none(void **state)
     simfs_poke(p.disk, DIR "/00000001.seg", bytes, sizeof bytes, end - WEIR__LOG_ORIGIN);
     assert_int_equal(end_of(&p), end);
     simfs_free(ahead);
-    ahead = simfs_clone(p.disk);
-    weir__log_close(p.log, NULL);
-    simfs_free(p.disk); /* as if the process had died */
-    p.disk = ahead;
-    p.o.fs = p.outside.fs = simfs_fs(p.disk);
-    place_open(&p);
+    place_die(&p);
     assert_int_equal(weir__log_partition_info(p.log, 1, &info, NULL), 0);
     assert_int_equal(info.next_sequence, 0);
     for (size_t i = 0; simfs_path(p.disk, i); i++) /* nor is it one that was not finished */

@@ -151,12 +151,17 @@ static void faults_prove_nothing(void **state)
 static void an_unreadable_disk_proves_nothing(void **state)
 {
     struct simfs_fault fault = {.kinds = SIMFS_READ, .at = 1, .persistent = true, .rc = WEIR_EIO};
+    static const uint8_t zeros[2 * WEIR__FS_BLOCK];
     struct simfs *disk = used_disk(2, true);
 
     (void)state;
     simfs_fail(disk, &fault);
     assert_true(peek(disk).used);
     assert_int_equal(peek(disk).hub_id, 0);
+    simfs_put(disk, CONTROL, zeros, sizeof zeros); /* as of a creation that was cut */
+    fault.kinds = SIMFS_SIZE;
+    simfs_fail(disk, &fault);
+    assert_true(peek(disk).used);
     simfs_free(disk);
 }
 

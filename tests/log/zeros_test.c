@@ -102,6 +102,22 @@ static void producers(void **state)
     expect_zeros(b, path, 2 * BLOCK + RECORDS_AT + rest * RECORD_BYTES, 3 * BLOCK);
 }
 
+/* Nor can a byte of the head be another. */
+static void head_of_producers(void **state)
+{
+    struct weir__producer_head head;
+    struct bench *b = *state;
+    uint8_t bytes[BLOCK];
+
+    assert_int_equal(simfs_peek(b->w.disk, file_of(b), bytes, BLOCK, 0), BLOCK);
+    assert_true(weir__producer_head_decode(b->w.log, bytes, &head));
+    for (size_t i = 0; i < BLOCK; i++) {
+        bytes[i] ^= 1;
+        if (weir__producer_head_decode(b->w.log, bytes, &head)) fail_msg("byte %zu", i);
+        bytes[i] ^= 1;
+    }
+}
+
 static int set_up(void **state)
 {
     setup(state);
@@ -113,10 +129,8 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, teardown)
     const struct CMUnitTest tests[] = {
-        CASE(control_file),
-        CASE(headers_and_heads),
-        CASE(index_of_a_segment),
-        CASE(producers),
+        CASE(control_file), CASE(headers_and_heads), CASE(index_of_a_segment),
+        CASE(producers),    CASE(head_of_producers),
     };
 
     return cmocka_run_group_tests_name("zeros", tests, NULL, NULL);
