@@ -1,4 +1,5 @@
 /* Peers that settle in any order, and leave old deliveries unsettled: each one is told once. */
+#include "amqp/state.h"
 #include "peer.h"
 
 #define RING 1024
@@ -78,10 +79,76 @@ static void each_delivery_is_told_once(void **state)
     peer_fini(&p);
 }
 
+/* A link that sends, to a peer that takes what there is. */
+static struct weir__amqp_link *open_sender(void)
+{
+    struct weir__amqp_options o = {.after.unsettled = RING};
+    struct manners manners = {.trusted = true};
+
+    memset(open_ids, 0, sizeof open_ids);
+    peer_open(&p, &o, &manners);
+    peer_say(&p, 0, SAY_RECEIVER);
+    peer_say(&p, 0, "13: 43 70 7fffffff 43 43 52 01 43 70 7fffffff");
+    return p.side.told[2].link;
+}
+
+static void send_some(struct weir__amqp_link *l, uint32_t first, uint32_t count)
+{
+    for (uint32_t id = first; id < first + count; id++) {
+        assert_int_equal(weir__amqp_send(l, weir__bytes_of("m", 1), 0, false, NULL), 0);
+        open_ids[id] = true;
+    }
+    peer_listen(&p);
+}
+
+/* What is noted of blocks is counted as long as it is there. */
+static void notes_are_counted(void **state)
+{
+    struct weir__amqp_link *l = open_sender();
+    size_t before = p.side.e->thing_bytes;
+
+    (void)state;
+    send_some(l, 0, 200);
+    settle_range(1, 199, 200);
+    assert_int_equal(p.side.e->thing_bytes, before);
+    settle_range(1, 199, 200); /* now they are found settled, one by one */
+    assert_int_equal(p.side.e->thing_bytes, before + RING / 64 * sizeof(uint32_t));
+    settle_range(1, 199, 200);
+    assert_int_equal(p.side.e->thing_bytes, before + RING / 64 * sizeof(uint32_t));
+    peer_say(&p, 0, "17:");
+    assert_int_equal(p.side.e->thing_bytes, 256); /* which channels have ended */
+    peer_fini(&p);
+}
+
+/* Ids come again after four thousand million, and a note of the first time is still there. */
+static void an_old_note_is_not_believed(void **state)
+{
+    (void)state;
+    for (uint32_t last = 0; last < 2; last++) { /* which of the block is left unsettled */
+        struct weir__amqp_link *l = open_sender();
+        struct weir__amqp_ring *ring = &l->s->out;
+        send_some(l, 0, 200);
+        settle_range(1, 199, 200);
+        settle_range(1, 199, 200);
+        settle_range(0, 0, 200);
+        assert_int_equal(ring->settled[1], 64 | 1);
+        assert_int_equal(ring->low, 200);
+        ring->low = ring->next = 60;
+        send_some(l, 60, 140);
+        settle_range(63, 63, 200);
+        settle_range(65 - last, 127 - last, 200);
+        settle_range(128, 199, 200);
+        settle_range(61, 199, 200);
+        peer_fini(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_delivery_is_told_once),
+        cmocka_unit_test(notes_are_counted),
+        cmocka_unit_test(an_old_note_is_not_believed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
