@@ -357,6 +357,37 @@ static void a_copy_with_more_leaves_it_to_the_others(void **state)
     assert_string_equal(w.rows[3].owner, "a");
 }
 
+/* What a has counts from the first partition on. */
+static void the_first_partition_counts(void **state)
+{
+    (void)state;
+    for (uint32_t p = 0; p < 6; p++) own(p, p < 3 ? "a" : p < 5 ? "b" : "js", p < 5);
+    start(7);
+    for (int i = 0; i < 27; i++) {
+        pass(2500, "b");
+        renew("js");
+    }
+    assert_string_equal(w.rows[6].owner, "");
+    assert_string_equal(w.rows[0].owner, "a");
+}
+
+/* Two have lain as long: the second is for who has the fewest when the first is taken up. */
+static void each_takes_up_one_of_two(void **state)
+{
+    (void)state;
+    for (uint32_t p = 0; p < 4; p++) own(p, p < 2 ? "a" : "b", 1);
+    own(4, "js", 0);
+    own(5, "py", 0);
+    start(8);
+    for (int i = 0; i < 27; i++) {
+        pass(2500, "b");
+        renew("js");
+        renew("py");
+    }
+    assert_string_equal(w.rows[6].owner, "a");
+    assert_string_equal(w.rows[7].owner, "");
+}
+
 /* Each time it lets one lie it is offered the next after twice as long, up to an hour. */
 static void offers_less_and_less_to_one_that_is_slow(void **state)
 {
@@ -418,6 +449,8 @@ int main(void)
         TEST(takes_up_what_is_left_lying),
         TEST(a_copy_with_the_fewest_takes_up_what_lies),
         TEST(a_copy_with_more_leaves_it_to_the_others),
+        TEST(the_first_partition_counts),
+        TEST(each_takes_up_one_of_two),
         TEST(offers_less_and_less_to_one_that_is_slow),
         TEST(leaves_to_nobody_what_is_a_foreign_ones),
     };
