@@ -341,6 +341,40 @@ static void in_doubt_it_looks(void **state)
 
 /* ---- giving up ---- */
 
+/* Released while the store is away, for so long, and when it was given up at last. */
+static int64_t give_up_later(int64_t pause_ms)
+{
+    int64_t began_ms;
+
+    set_up(NULL);
+    start(1);
+    pass(500, "");
+    expect("0>a +0 ");
+    began_ms = w.now_ms;
+    w.away = true;
+    weir__control_drained(w.control, w.now_ms, 0, pause_ms);
+    pass(1000, "");
+    w.away = false;
+    w.log[0] = '\0';
+    while (!strchr(w.log, '>')) pass(1, "");
+    return w.now_ms - began_ms;
+}
+
+/* It is taken back at once when its rest is over to the millisecond. */
+static void what_has_rested_is_not_given_up(void **state)
+{
+    int64_t took_ms;
+
+    (void)state;
+    took_ms = give_up_later(60000);
+    assert_non_null(strstr(w.log, "0>nobody "));
+    for (int64_t more = 0; more < 2; more++) {
+        tear_down(NULL);
+        assert_int_equal(give_up_later(took_ms + more), took_ms);
+        assert_non_null(strstr(w.log, more ? "0>nobody " : "0>a "));
+    }
+}
+
 static void what_is_released_rests(void **state)
 {
     (void)state;
@@ -424,6 +458,7 @@ int main(void)
         TEST(stops_what_it_cannot_give_away),
         TEST(goes_where_a_checkpoint_was_set),
         TEST(in_doubt_it_looks),
+        TEST(what_has_rested_is_not_given_up),
         TEST(what_is_released_rests),
         TEST(leaves_everything_to_the_others),
         TEST(alone_it_leaves_to_nobody),
