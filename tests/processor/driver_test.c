@@ -210,11 +210,120 @@ static void what_waits_to_begin_is_given_back_at_once(void **state)
     fleet_free(f);
 }
 
+/* ---- set by hand while a mark is under way ---- */
+
+/* The store's calls, and a mark that is kept until the partition has begun anew. What the threads of
+ * the copy find out is looked at by the test. */
+static struct {
+    const struct weir_store_ops *ops;
+    struct fleet *fleet;
+    struct weir_store *hand;
+    atomic_int beats, marks;         /* begun */
+    atomic_bool set, anew;           /* by hand; it is read from there */
+    atomic_bool late, refused, done; /* something did not come, or was not done */
+    atomic_bool revoked;             /* after the mark was refused */
+} office;
+
+static int office_beat(struct weir_store *s, const struct weir_scope *scope,
+                       const struct weir_member *m, struct weir_error *why)
+{
+    atomic_fetch_add(&office.beats, 1);
+    return office.ops->beat(s, scope, m, why);
+}
+
+static void office_wait(const atomic_int *calls, int count, const atomic_bool *flag)
+{
+    int64_t deadline_ns = weir__deadline_ns(PATIENCE_MS);
+
+    weir__mutex_lock(&office.fleet->lock);
+    while (!(calls ? atomic_load(calls) >= count : atomic_load(flag))) {
+        if (weir__mono_ns() >= deadline_ns) atomic_store(&office.late, true);
+        if (atomic_load(&office.late)) break;
+        weir__cond_wait(&office.fleet->changed, &office.fleet->lock, weir__deadline_ns(LOOK_MS));
+    }
+    weir__mutex_unlock(&office.fleet->lock);
+}
+
+static int office_mark(struct weir_store *s, const struct weir_scope *scope, const char *owner,
+                       struct weir_mark *marks, size_t count, struct weir_error *why)
+{
+    atomic_fetch_add(&office.marks, 1);
+    if (atomic_load(&office.set)) office_wait(NULL, 0, &office.anew);
+    return office.ops->mark(s, scope, owner, marks, count, why);
+}
+
+/* The copy reads with each beat; what it has read is seen to before the next. */
+static void await_beats(void)
+{
+    office_wait(&office.beats, atomic_load(&office.beats) + 3, NULL);
+}
+
+/* Somebody sets it to event 0 while event 1 is handled, whose mark is under way then. */
+static int be_rewound(struct copy *c, struct weir_partition *p, const struct weir_event *e,
+                      size_t n)
+{
+    struct weir_scope scope = {c->source->space, "h", "$default"};
+    struct weir_mark mark = {0};
+
+    (void)n;
+    if (e->sequence == 0) return weir_checkpoint_wait(p, NULL, PATIENCE_MS, NULL);
+    if (!atomic_load(&office.set)) {
+        if (office.ops->set(office.hand, &scope, 0, &mark, NULL) != 0)
+            atomic_store(&office.refused, true);
+        await_beats();
+        atomic_store(&office.set, true);
+        if (weir_checkpoint_wait(p, NULL, 0, NULL) != WEIR_ETIMEDOUT)
+            atomic_store(&office.refused, true);
+        office_wait(&office.marks, 2, NULL);
+        return 0;
+    }
+    atomic_store(&office.anew, true);
+    await_beats();
+    atomic_store(&office.revoked, weir_partition_revoked(p));
+    atomic_store(&office.done, true);
+    return 0;
+}
+
+/* A refusal says nothing about what has begun since. */
+static void a_refusal_from_before_changes_nothing(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct copy a = {.act = be_rewound};
+    struct weir_processor_options o = copy_options(&a);
+    struct weir_processor_stats stats;
+    struct weir_store_ops patched;
+
+    (void)state;
+    assert_ok(weir_store_memory(&office.hand, f->name, NULL, &err));
+    copy_open(&a, f);
+    office.fleet = f;
+    office.ops = a.store->ops;
+    patched = *office.ops;
+    patched.beat = office_beat;
+    patched.mark = office_mark;
+    a.store->ops = &patched;
+    publish(f, 0, 1);
+    assert_ok(weir_processor_start(&a.processor, a.source, a.store, &o, &err));
+    fleet_await(f, atomic_load(&office.marks) == 1);
+    publish(f, 0, 1);
+    fleet_await(f, atomic_load(&office.done));
+    weir_processor_stats(a.processor, &stats);
+    assert_int_equal(stats.marks_fenced, 1);
+    copy_stop(&a);
+    assert_false(atomic_load(&office.late) || atomic_load(&office.refused));
+    assert_false(atomic_load(&office.revoked));
+    assert_given(f, 0, 0, 1, 1);
+    assert_given(f, 0, 1, 2, 2);
+    weir_store_close(office.hand);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_marks_change_nothing),
         cmocka_unit_test(what_waits_to_begin_is_given_back_at_once),
+        cmocka_unit_test(a_refusal_from_before_changes_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
