@@ -87,7 +87,7 @@ static struct moody m;
 static struct weir *w;
 /* Of the log, from WEIR_INFO on: the loop's until it ends. */
 static char hasty_lines[HASTY_LINES][HASTY_LINE_BYTES];
-static unsigned hasty_line_count;
+static atomic_uint hasty_line_count;
 
 static inline void hasty_note(enum weir_level level, const char *room, const char *line, void *user)
 {

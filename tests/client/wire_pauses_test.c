@@ -136,6 +136,24 @@ static void a_link_that_is_not_let_in_again_fails(void **state)
     assert_int_equal(atomic_load(&m.tokens), 4);
 }
 
+/* A connection that nobody needs is not made again before somebody does. */
+static void a_connection_without_need_stays_away(void **state)
+{
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p;
+
+    (void)state;
+    hasty_expect(50, 100);
+    hasty_open();
+    p = open_pinned(w, 0);
+    assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+    moody_stop(&m);
+    while (hasty_line_count == 0) poll(NULL, 0, 1); /* that it is gone */
+    close_producer(p);
+    assert_ok(weir_close(w, &err));
+    assert_int_equal(atomic_load(&hasty.passed), 0);
+}
+
 /* ---- batches ---- */
 
 #define FULL 4u /* batches of the largest size are all that may be on their way */
@@ -259,6 +277,7 @@ int main(void)
         TEST(a_link_that_is_denied_is_tried_once_more),
         TEST(a_link_that_was_open_is_tried_on),
         TEST(a_link_that_is_not_let_in_again_fails),
+        TEST(a_connection_without_need_stays_away),
         TEST(a_batch_is_sent_again),
         TEST(so_much_is_on_its_way),
         TEST(an_outcome_is_waited_for_so_long),
