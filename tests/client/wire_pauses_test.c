@@ -247,6 +247,52 @@ static void an_outcome_is_waited_for_so_long(void **state)
     hasty_close();
 }
 
+static atomic_bool holds, let_go;
+static atomic_uint unknown;
+
+/* Keeps the loop, so that what is sent meanwhile is taken in at once. */
+static void hold(void *user, int rc, const struct weir_receipt *at, const struct weir_error *why)
+{
+    (void)user, (void)rc, (void)at, (void)why;
+    atomic_store(&holds, true);
+    while (!atomic_load(&let_go)) sched_yield();
+}
+
+static void count_unknown(void *user, int rc, const struct weir_receipt *at,
+                          const struct weir_error *why)
+{
+    (void)user, (void)at, (void)why;
+    if (rc == WEIR_EUNKNOWN) atomic_fetch_add(&unknown, 1);
+}
+
+/* Each batch its own minute: the clock runs on for the younger when the older is given up. */
+static void each_outcome_is_waited_for(void **state)
+{
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p, *other;
+    int64_t since_ns;
+
+    (void)state;
+    m.script[1] = m.script[2] = MOODY_KEEP;
+    m.steps = 3;
+    hasty_open();
+    p = open_pinned(w, 0);
+    other = open_pinned(w, 0);
+    assert_ok(weir_producer_send_async(other, &e, 1, 0, hold, NULL, &err));
+    while (!atomic_load(&holds)) sched_yield();
+    hasty_expect(60000 - PATIENCE_MS, 60000);
+    assert_ok(weir_producer_send_async(p, &e, 1, 0, count_unknown, NULL, &err));
+    since_ns = weir__mono_ns();
+    while (weir__mono_ns() - since_ns < 20000000) sched_yield();
+    assert_ok(weir_producer_send_async(p, &e, 1, 0, count_unknown, NULL, &err));
+    atomic_store(&let_go, true);
+    while (atomic_load(&unknown) < 2) sched_yield();
+    hasty_assert_passed(1);
+    close_producer(p);
+    close_producer(other);
+    hasty_close();
+}
+
 /* Of what was sent nobody knows, of what was not everybody does. */
 static void deadlines_of_batches(void **state)
 {
@@ -281,6 +327,7 @@ int main(void)
         TEST(a_batch_is_sent_again),
         TEST(so_much_is_on_its_way),
         TEST(an_outcome_is_waited_for_so_long),
+        TEST(each_outcome_is_waited_for),
         TEST(deadlines_of_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
