@@ -82,13 +82,8 @@ static int set(const struct weir_scope *scope)
     return store->ops->set(store, scope, 0, NULL, &err);
 }
 
-/* All that the file holds, as one number; times aside. */
-static int64_t sum(void)
+static int64_t number(const char *text)
 {
-    static const char *const text =
-        "SELECT (SELECT count(*) FROM scope) * 1000000 + (SELECT count(*) FROM member) * 100000 +"
-        " (SELECT sum(expire_ms > 0) FROM member) * 10000 + (SELECT count(*) FROM record) * 1000 +"
-        " (SELECT sum(epoch + marked * 10 + rewinds * 100) FROM record)";
     sqlite3_stmt *q;
     int64_t value;
     sqlite3 *db;
@@ -101,6 +96,15 @@ static int64_t sum(void)
     sqlite3_finalize(q);
     sqlite3_close(db);
     return value;
+}
+
+/* All that the file holds, as one number; times aside. */
+static int64_t sum(void)
+{
+    return number(
+        "SELECT (SELECT count(*) FROM scope) * 1000000 + (SELECT count(*) FROM member) * 100000 +"
+        " (SELECT sum(expire_ms > 0) FROM member) * 10000 + (SELECT count(*) FROM record) * 1000 +"
+        " (SELECT sum(epoch + marked * 10 + rewinds * 100) FROM record)");
 }
 
 static const struct fault {
@@ -182,6 +186,65 @@ static void what_cannot_be_read_is_told(void **state)
     }
 }
 
+/* A view is as it was when reading fails. */
+static void what_was_read_stays(void **state)
+{
+    static const char *const tables[] = {"member", "record"};
+    struct weir_view view = {0}, was;
+
+    (void)state;
+    assert_int_equal(store->ops->read(store, &old, &view, &err), 0);
+    assert_int_equal(view.record_count, 1);
+    was = view;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        char text[64];
+
+        view.change = i; /* so that records are read, too */
+        snprintf(text, sizeof text, "ALTER TABLE %s RENAME TO gone", tables[i]);
+        sql(text);
+        assert_int_equal(store->ops->read(store, &old, &view, &err), WEIR_EIO);
+        assert_int_equal(view.change, i);
+        assert_ptr_equal(view.members, was.members);
+        assert_int_equal(view.member_count, was.member_count);
+        assert_ptr_equal(view.records, was.records);
+        assert_int_equal(view.record_count, 1);
+        snprintf(text, sizeof text, "ALTER TABLE gone RENAME TO %s", tables[i]);
+        sql(text);
+    }
+    weir_view_free(&view);
+}
+
+/* Opening waits for a writer no longer than for any call, and says so. */
+static void what_is_locked_is_not_opened(void **state)
+{
+    struct weir_store_options o = {.size = sizeof o, .call_ms = 1};
+    struct weir_store *other;
+    sqlite3 *db;
+
+    (void)state;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(weir_store_sqlite(&other, path, &o, &err), WEIR_ETIMEDOUT);
+    assert_null(other);
+    sqlite3_close(db);
+}
+
+static void what_cannot_be_made_is_told(void **state)
+{
+    struct weir_store_options o = {.call_ms = 1};
+    char away[TEMPDIR_BYTES + 16], text[2 * TEMPDIR_BYTES + 128];
+    struct weir_store *other;
+
+    (void)state;
+    snprintf(away, sizeof away, "%s/no/store.db", dir);
+    assert_int_equal(weir_store_sqlite(&other, away, NULL, &err), WEIR_ENOTFOUND);
+    snprintf(text, sizeof text, "opening the store '%s': making it: No such file or directory",
+             away);
+    assert_string_equal(err.text, text);
+    assert_int_equal(weir_store_sqlite(&other, path, &o, &err), WEIR_EINVAL);
+    assert_null(other);
+}
+
 /* The first opening after a start of the machine looks for the newest time there is. */
 static void time_that_cannot_be_read_is_told(void **state)
 {
@@ -198,6 +261,7 @@ static void time_that_cannot_be_read_is_told(void **state)
         assert_int_equal(weir_store_sqlite(&other, path, NULL, &err), WEIR_EIO);
         snprintf(text, sizeof text, "no such table: %s", tables[i]);
         assert_non_null(strstr(err.text, text));
+        assert_int_equal(number("SELECT boot = 'another' FROM clock"), 1); /* nothing was written */
         snprintf(text, sizeof text, "ALTER TABLE gone RENAME TO %s", tables[i]);
         sql(text);
     }
@@ -244,9 +308,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_fails_is_not_done),
-        TEST(what_cannot_be_read_is_told),
-        TEST(time_that_cannot_be_read_is_told),
+        TEST(what_fails_is_not_done),       TEST(what_cannot_be_read_is_told),
+        TEST(what_was_read_stays),          TEST(what_is_locked_is_not_opened),
+        TEST(what_cannot_be_made_is_told),  TEST(time_that_cannot_be_read_is_told),
         TEST(what_cannot_be_removed_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
