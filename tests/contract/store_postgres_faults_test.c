@@ -160,6 +160,12 @@ static long backend(void)
     return strtol(text, NULL, 10);
 }
 
+static void hang_up(void)
+{
+    run_sql(server.url, "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
+                        " WHERE application_name = 'weir'");
+}
+
 /* By what the server said, its first line; a connection that is of no use any more is made again. */
 static void states_have_codes(void **state)
 {
@@ -232,15 +238,46 @@ static void a_scope_is_made_once(void **state)
     (void)state;
     fail_with("P0001", "TRIGGER fail BEFORE INSERT ON weir.scope");
     for (size_t i = 0; i < CALLS; i++) assert_ok(calls[i].call(&scope));
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         assert_int_equal(call_beat(&others[i]), WEIR_EIO);
+        assert_int_equal(call_set(&others[i]), WEIR_EIO);
+        assert_string_equal(err.text, "setting a checkpoint in PostgreSQL: no luck");
+    }
     assert_ok(call_beat(&scope)); /* what failed is not taken for made */
-    run_sql(server.url, "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity"
-                        " WHERE application_name = 'weir'");
+    hang_up();
     assert_int_equal(call_beat(&scope), WEIR_EIO); /* it may have gone meanwhile */
     assert_string_equal(err.text, "beating in PostgreSQL: no luck");
     fail_no_more("scope");
     assert_ok(call_beat(&scope));
+}
+
+static void a_checkpoint_that_cannot_be_set_is_told(void **state)
+{
+    (void)state;
+    fail_with("53100", "TRIGGER fail BEFORE INSERT OR UPDATE ON weir.record");
+    assert_int_equal(call_set(&scope), WEIR_ENOSPACE);
+    assert_string_equal(err.text, "setting a checkpoint in PostgreSQL: no luck");
+    fail_no_more("record");
+    assert_ok(call_set(&scope));
+}
+
+/* Statements are prepared when they are needed, and that may fail. */
+static void a_table_that_is_gone_is_told(void **state)
+{
+    (void)state;
+    hang_up();
+    assert_ok(call_beat(&scope));
+    run_sql(server.url, "ALTER TABLE weir.record RENAME TO gone");
+    for (size_t i = 2; i < CALLS; i++) {
+        assert_int_equal(calls[i].call(&scope), WEIR_ENOTFOUND);
+        assert_non_null(strstr(err.text, "relation \"weir.record\" does not exist"));
+    }
+    run_sql(server.url, "ALTER TABLE weir.gone RENAME TO record");
+    for (size_t i = 0; i < CALLS; i++) assert_ok(calls[i].call(&scope));
+    run_sql(server.url, "ALTER TABLE weir.format RENAME COLUMN version TO gone");
+    hang_up();
+    assert_int_equal(call_beat(&scope), WEIR_EVERSION);
+    assert_string_equal(err.text, "beating in PostgreSQL: column \"version\" does not exist");
 }
 
 /* An operator has emptied the tables under a copy that knows its scope. */
@@ -315,6 +352,8 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(states_have_codes),
                                        TEST(marks_are_stored_together),
                                        TEST(a_scope_is_made_once),
+                                       TEST(a_checkpoint_that_cannot_be_set_is_told),
+                                       TEST(a_table_that_is_gone_is_told),
                                        TEST(a_removed_scope_is_made_again),
                                        TEST(every_call_looks_at_its_scope),
                                        TEST(who_lives_under_the_name_is_told),
