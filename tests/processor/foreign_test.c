@@ -422,6 +422,45 @@ static void leaves_to_nobody_what_is_a_foreign_ones(void **state)
     assert_true(w.done);
 }
 
+/* ---- without memory ---- */
+
+/* Lets the at-th allocation fail of a copy that starts among records; false: there were fewer. */
+static bool run_short_of(uint64_t at)
+{
+    bool failed;
+
+    start(6);
+    allocs_fail(at);
+    pass(2000, "");
+    failed = allocs_failed();
+    allocs_fail(0);
+    return failed;
+}
+
+/* A plan that there is no memory for is made again, and nothing is done meanwhile. */
+static void without_memory_it_plans_again(void **state)
+{
+    bool failed = true;
+
+    (void)state;
+    for (uint64_t at = 1; failed; at++) {
+        tear_down(NULL);
+        set_up(NULL);
+        own_all(6, "js");
+        failed = run_short_of(at);
+        expect("3>a +3s 4>a +4s 5>a +5s ");
+    }
+    failed = true;
+    for (uint64_t at = 1; failed; at++) {
+        tear_down(NULL);
+        set_up(NULL);
+        own(0, "js", 0);
+        for (uint32_t p = 1; p < 6; p++) own(p, "a", 1);
+        failed = run_short_of(at);
+        expect("+1s +2s +3s +5s 4>nobody ");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +492,7 @@ int main(void)
         TEST(each_takes_up_one_of_two),
         TEST(offers_less_and_less_to_one_that_is_slow),
         TEST(leaves_to_nobody_what_is_a_foreign_ones),
+        TEST(without_memory_it_plans_again),
     };
     return cmocka_run_group_tests_name("foreign", tests, NULL, NULL);
 }
