@@ -2,6 +2,7 @@
  * and so is whatever may wait, inside a completion. */
 #include "client/contract/place.h"
 
+#include "support/allocs.h"
 #include "support/tempdir.h"
 
 static char dir[TEMPDIR_BYTES];
@@ -104,6 +105,74 @@ static void whoever_opens_says_what(void **state)
     assert_ok(weir_close(NULL, &err));
     assert_ok(weir_producer_close(NULL, 0, &err));
     weir_receiver_close(NULL);
+}
+
+#define STRANGER "Endpoint=sb://stranger;SharedAccessKeyName=n;SharedAccessKey=k"
+
+static void what_cannot_be_opened_is_not(void **state)
+{
+    struct weir_options o = {.patience_ms = 1};
+    struct weir *none = w;
+
+    (void)state;
+    assert_says(weir_open(&none, dir, &o, &err), WEIR_EINVAL,
+                "options: size is not set to sizeof the struct");
+    assert_null(none);
+    none = w;
+    assert_int_equal(weir_open(&none, "Endpoint=nowhere", NULL, &err), WEIR_EINVAL);
+    assert_null(none);
+    none = w;
+    o.size = sizeof o;
+    o.admin = "nowhere";
+    assert_int_equal(weir_open(&none, STRANGER, &o, &err), WEIR_EINVAL);
+    assert_memory_equal(err.text, "admin: ", 7);
+    assert_null(none);
+}
+
+static void what_is_not_there_cannot_be_asked_about(void **state)
+{
+    struct weir_partition_info part;
+    struct weir_hub_stats stats;
+
+    (void)state;
+    assert_int_equal(weir_hub_stats(w, "none", &stats, &err), WEIR_ENOTFOUND);
+    assert_int_equal(weir_partition_info(w, "none", 0, &part, &err), WEIR_ENOTFOUND);
+}
+
+static int keep_rule(const struct weir_rule *r, void *user)
+{
+    if (strcmp(r->name, "mine") == 0) *(struct weir_rule *)user = *r;
+    return 0;
+}
+
+/* A key that there is no memory to renew is as it was. */
+static void without_memory_no_key_is_renewed(void **state)
+{
+    struct weir_rule mine = {.name = "mine", .rights = WEIR_SEND}, got, now;
+    unsigned failures = 0;
+    bool failed = true;
+
+    (void)state;
+    assert_ok(weir_rule_create(w, NULL, &mine, &err));
+    for (uint64_t at = 1; failed; at++) {
+        int rc;
+        allocs_fail(at);
+        rc = weir_rule_renew(w, NULL, "mine", &got, &err);
+        failed = allocs_failed();
+        allocs_fail(0);
+        failures += rc != 0;
+        assert_ok(weir_rule_list(w, NULL, keep_rule, &now, &err));
+        if (rc != 0) {
+            assert_string_equal(now.key[WEIR_PRIMARY_KEY], mine.key[WEIR_PRIMARY_KEY]);
+            continue;
+        }
+        assert_string_not_equal(now.key[WEIR_PRIMARY_KEY], mine.key[WEIR_PRIMARY_KEY]);
+        assert_string_equal(now.key[WEIR_SECONDARY_KEY], mine.key[WEIR_PRIMARY_KEY]);
+        assert_string_equal(got.key[WEIR_PRIMARY_KEY], now.key[WEIR_PRIMARY_KEY]);
+        assert_string_equal(got.key[WEIR_SECONDARY_KEY], now.key[WEIR_SECONDARY_KEY]);
+        mine = now;
+    }
+    assert_true(failures > 1);
 }
 
 /* ---- inside a completion ---- */
@@ -211,6 +280,9 @@ int main(void)
         cmocka_unit_test(a_hub_is_named),
         cmocka_unit_test(a_rule_is_named),
         cmocka_unit_test(whoever_opens_says_what),
+        cmocka_unit_test(what_cannot_be_opened_is_not),
+        cmocka_unit_test(what_is_not_there_cannot_be_asked_about),
+        cmocka_unit_test(without_memory_no_key_is_renewed),
         cmocka_unit_test(nothing_waits_in_a_completion),
     };
     return cmocka_run_group_tests(tests, start, stop);

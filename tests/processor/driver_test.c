@@ -1,6 +1,7 @@
 /* driver_test.c - marks on a bad line to the store: calls that come late, answers that get lost; and what
  * becomes of a partition that comes back before it was closed. */
 #include "processor/fleet.h"
+#include "support/calls.h"
 
 /* What becomes of the first writes of marks, one after the other; the rest go through. */
 enum fate {
@@ -318,12 +319,38 @@ static void a_refusal_from_before_changes_nothing(void **state)
     fleet_free(f);
 }
 
+/* ---- threads ---- */
+
+/* Wherever the system has no more of them: it says so, and nothing is left behind. */
+static void without_its_threads_nothing_starts(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct copy a = {0};
+    struct weir_processor_options o = copy_options(&a);
+    int left = 0, rc;
+
+    (void)state;
+    o.threads = 2; /* and two more */
+    copy_open(&a, f);
+    do {
+        calls_limit_threads(left++);
+        rc = weir_processor_start(&a.processor, a.source, a.store, &o, &err);
+        calls_limit_threads(-1);
+        if (rc != 0) assert_null(a.processor);
+        if (rc != 0) assert_non_null(strstr(err.text, "starting a thread"));
+    } while (rc != 0);
+    assert_int_equal(left, 5);
+    copy_stop(&a);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_marks_change_nothing),
         cmocka_unit_test(what_waits_to_begin_is_given_back_at_once),
         cmocka_unit_test(a_refusal_from_before_changes_nothing),
+        cmocka_unit_test(without_its_threads_nothing_starts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
