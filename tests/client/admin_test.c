@@ -195,6 +195,24 @@ static void orphans_have_ids(void **state)
                      WEIR_ENOTSUP);
 }
 
+static int count_hub(const struct weir_hub_info *h, void *user)
+{
+    (void)h;
+    ++*(unsigned *)user;
+    return 0;
+}
+
+static void hubs_have_names(void **state)
+{
+    unsigned count = 0;
+
+    (void)state;
+    assert_int_equal(ASK(OK "{\"hubs\":[{\"name\":\"h\"},{\"name\":\"-\"},{\"name\":\"i\"}]}",
+                         weir_hub_list(w, count_hub, &count, &err)),
+                     WEIR_ENOTSUP);
+    assert_int_equal(count, 1);
+}
+
 static void numbers_go_where_they_belong(void **state)
 {
     struct weir_hub_stats s = {.events_in = 77};
@@ -331,6 +349,50 @@ static void a_signature_goes_as_it_is(void **state)
     w = all;
 }
 
+/* ---- who cannot be asked ---- */
+
+/* A port that is taken and not listened on. */
+static int take_port(char *out, size_t room)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (void *)&at, size), 0);
+    assert_int_equal(getsockname(fd, (void *)&at, &size), 0);
+    snprintf(out, room, "127.0.0.1:%u", ntohs(at.sin_port));
+    return fd;
+}
+
+static void who_is_not_there_is_told(void **state)
+{
+    struct weir_options o = {.size = sizeof o, .patience_ms = 1};
+    char port[32], url[64], text[256], want[64];
+    int fd = take_port(port, sizeof port);
+    struct weir *all = w;
+
+    (void)state;
+    snprintf(text, sizeof text,
+             "Endpoint=sb://%s;SharedAccessKeyName=n;SharedAccessKey=k;UseDevelopmentEmulator=true",
+             port);
+    assert_int_equal(weir_open(&w, text, &o, &err), 0); /* who is to tell where to ask */
+    assert_int_equal(weir_error_class(weir_hub_delete(w, "h", &err)), WEIR_CLASS_RETRY);
+    snprintf(want, sizeof want, "%s", port);
+    assert_non_null(strstr(err.text, want));
+    assert_int_equal(weir_close(w, &err), 0);
+
+    snprintf(url, sizeof url, "http://%s", port);
+    o.admin = url; /* who is to be asked */
+    o.patience_ms = 10000;
+    assert_int_equal(weir_open(&w, STRING, &o, &err), 0);
+    assert_int_equal(weir_hub_delete(w, "h", &err), WEIR_EUNREACHABLE);
+    assert_int_equal(err.code, WEIR_EUNREACHABLE);
+    assert_int_equal(weir_close(w, &err), 0);
+    close(fd);
+    w = all;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,12 +401,14 @@ int main(void)
         cmocka_unit_test(groups_are_asked_for),
         cmocka_unit_test(rules_are_asked_for),
         cmocka_unit_test(orphans_have_ids),
+        cmocka_unit_test(hubs_have_names),
         cmocka_unit_test(numbers_go_where_they_belong),
         cmocka_unit_test(refusals_have_codes),
         cmocka_unit_test(strangers_are_quoted),
         cmocka_unit_test(too_much_is_not_asked),
         cmocka_unit_test(a_string_for_one_hub_administers_it),
         cmocka_unit_test(a_signature_goes_as_it_is),
+        cmocka_unit_test(who_is_not_there_is_told),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -78,6 +78,8 @@ static void what_is_wrong_is_named(void **state)
     } cases[] = {
         {"[]", "line 1, column 1: an object is expected"},
         {"", "line 1, column 1: a value should be here, but the text ends"},
+        {"{\"number\":", "line 1, column 11: a value should be here, but the text ends"},
+        {"{\"other\":", "line 1, column 10: a value should be here, but the text ends"},
         {"{}\n {}", "line 2, column 2: something follows the end"},
         {"{\"number\":\"1\"}", "line 1, column 11: a number is expected"},
         {"{\"number\":1.5}", "line 1, column 11: a whole number is expected"},
@@ -130,6 +132,8 @@ static int show(void *out, void *user)
     assert_ptr_equal(out, &got);
     s->sum += got.number;
     assert_string_equal(got.text, s->count == 0 ? "a" : ""); /* nothing is left of the last one */
+    assert_int_equal(((const unsigned char *)&got)[sizeof got - 1], 0);
+    memset(&got, 0xff, sizeof got);
     return ++s->count == s->until ? 5 : 0;
 }
 
