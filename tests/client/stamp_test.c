@@ -149,8 +149,27 @@ static void a_payload_needs_its_room(void **state)
     len = payload_len;
     assert_int_equal(weir__wire_stamp(&batch, &mark, payload, len, &payload_len, &err), 0);
     assert_int_equal(payload_len, len);
+    payload_len = 77;
     assert_int_not_equal(weir__wire_stamp(&batch, &mark, payload, len - 1, &payload_len, &err), 0);
-    assert_int_equal(payload_len, len);
+    assert_int_equal(payload_len, 77);
+}
+
+/* An event that is no message has no place for a mark. */
+static void what_is_no_message_is_not_stamped(void **state)
+{
+    static const uint8_t broken[] = {0x00, 0x53, 0x75, 0xa0, 0x03, 0x01, 0x02, 0x03};
+    const struct weir__log_producer mark = {.id = 1};
+    struct weir__batch b = {.count = 1,
+                            .parts = 1,
+                            .body = {weir__bytes_of(broken, sizeof broken)}};
+    uint8_t space[512];
+    size_t len = 77;
+
+    (void)state;
+    err = (struct weir_error){0};
+    assert_int_equal(weir__wire_stamp(&b, &mark, space, sizeof space, &len, &err), WEIR_EINVAL);
+    assert_int_equal(err.code, WEIR_EINVAL);
+    assert_int_equal(len, 77);
 }
 
 /* ---- positions ---- */
@@ -248,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(keys_and_marks_are_in_each_event),
         TEST(a_payload_needs_its_room),
+        cmocka_unit_test(what_is_no_message_is_not_stamped),
         cmocka_unit_test(positions_are_selectors),
         cmocka_unit_test(metrics_come_with_deliveries),
     };

@@ -227,6 +227,24 @@ static void so_much_is_on_its_way(void **state)
     hasty_close();
 }
 
+/* With the numbers of an idempotent producer it is more than there was. */
+static void what_grows_too_large_is_refused(void **state)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_event e = {.body = weir_bytes(body, sizeof body - BATCH_OVERHEAD)};
+    struct weir_producer *p;
+
+    (void)state;
+    hasty_open();
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    assert_int_equal(weir_producer_send_async(p, &e, 1, 0, told, NULL, &err), WEIR_ETOOBIG);
+    assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ETOOBIG);
+    e.body.len = 1;
+    assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+    close_producer(p);
+    hasty_close();
+}
+
 /* A minute. */
 static void an_outcome_is_waited_for_so_long(void **state)
 {
@@ -326,6 +344,7 @@ int main(void)
         TEST(a_connection_without_need_stays_away),
         TEST(a_batch_is_sent_again),
         TEST(so_much_is_on_its_way),
+        TEST(what_grows_too_large_is_refused),
         TEST(an_outcome_is_waited_for_so_long),
         TEST(each_outcome_is_waited_for),
         TEST(deadlines_of_batches),

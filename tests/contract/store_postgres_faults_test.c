@@ -261,6 +261,28 @@ static void a_checkpoint_that_cannot_be_set_is_told(void **state)
     assert_ok(call_set(&scope));
 }
 
+/* A record that cannot be understood is removed first. */
+static void a_record_that_cannot_be_removed_is_told(void **state)
+{
+    (void)state;
+    run_sql(server.url, "UPDATE weir.record SET epoch = -1");
+    fail_with("53100", "TRIGGER fail BEFORE DELETE ON weir.record");
+    assert_int_equal(call_set(&scope), WEIR_ENOSPACE);
+    assert_string_equal(err.text, "setting a checkpoint in PostgreSQL: no luck");
+    fail_no_more("record");
+    assert_ok(call_set(&scope));
+}
+
+static void options_without_a_size(void **state)
+{
+    struct weir_store_options o = {.call_ms = 1};
+    struct weir_store *none;
+
+    (void)state;
+    assert_int_equal(weir_store_postgres(&none, server.url, &o, &err), WEIR_EINVAL);
+    assert_null(none);
+}
+
 /* Statements are prepared when they are needed, and that may fail. */
 static void a_table_that_is_gone_is_told(void **state)
 {
@@ -353,6 +375,8 @@ int main(void)
                                        TEST(marks_are_stored_together),
                                        TEST(a_scope_is_made_once),
                                        TEST(a_checkpoint_that_cannot_be_set_is_told),
+                                       TEST(a_record_that_cannot_be_removed_is_told),
+                                       TEST(options_without_a_size),
                                        TEST(a_table_that_is_gone_is_told),
                                        TEST(a_removed_scope_is_made_again),
                                        TEST(every_call_looks_at_its_scope),
