@@ -201,6 +201,40 @@ static void a_slow_handler_is_reported(void **state)
     fleet_free(f);
 }
 
+static int hang_in_open(struct weir_partition *p, void **state, void *user)
+{
+    struct copy *c = user;
+    struct hanging *w = c->with;
+
+    fleet_lock(c->fleet);
+    while (!atomic_load(&w->go))
+        weir__cond_wait(&c->fleet->changed, &c->fleet->lock, weir__deadline_ns(LOOK_MS));
+    fleet_unlock(c->fleet);
+    return on_open(p, state, user);
+}
+
+/* Any call of the program, not only one with events. */
+static void a_slow_open_is_reported(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct hanging with = {.mark = 1};
+    struct copy a = {.with = &with};
+    struct weir_processor_options o = copy_options(&a);
+
+    (void)state;
+    o.handler_ms = 30;
+    o.handler.open = hang_in_open;
+    publish_all(f, 5);
+    copy_start_with(&a, f, &o);
+    fleet_await(f, f->errors[WEIR_HANDLING] == 1);
+    assert_overdue(f, 30, "");
+    let_go(f, &with);
+    fleet_await(f, f->next[0] == 5);
+    copy_stop(&a);
+    assert_orderly(f);
+    fleet_free(f);
+}
+
 /* By the policy the partition is taken from the handler that hangs. What that marks is refused, and
  * no other call comes before it has returned. */
 static void a_slow_handler_loses_its_partition(void **state)
@@ -445,6 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hand_overs_repeat_nothing),
         cmocka_unit_test(a_slow_handler_is_reported),
+        cmocka_unit_test(a_slow_open_is_reported),
         cmocka_unit_test(a_slow_handler_loses_its_partition),
         cmocka_unit_test(a_stolen_place_is_told_at_once),
         cmocka_unit_test(a_silent_store_moves_nothing),
