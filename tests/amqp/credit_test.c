@@ -273,6 +273,31 @@ static void a_message_under_way_is_not_drained(void **state)
     peer_fini(&p);
 }
 
+/* When half of it is used, a receiver gives it anew, and asks for nothing in return. */
+static void credit_is_given_anew(void **state)
+{
+    struct manners keeping = {.credit = 10, .trusted = true};
+    struct weir__amqp_composite c;
+    char said[64];
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &keeping);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_listen(&p);
+    p.heard_at = p.heard_len;
+    for (unsigned i = 0; i < 5; i++) {
+        peer_hear_nothing(&p);
+        snprintf(said, sizeof said, "14: 43 52 %02x a0 01 'x' 43 41 42 | 'm'", i);
+        peer_say(&p, 0, said);
+    }
+    c = peer_hear(&p, WEIR__AMQP_FLOW);
+    assert_int_equal(c.flow.link_credit.u, 10);
+    assert_int_equal(c.flow.delivery_count.u, 5);
+    assert_false(c.flow.drain.u || c.flow.echo.u);
+    peer_hear_nothing(&p);
+    peer_fini(&p);
+}
+
 /* A link that the owner has not answered has no flow to tell; one that was refused for its flow is not
  * spoken of again. */
 static void an_echo_speaks_of_links_that_are_there(void **state)
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_window_is_opened_at_half),
         cmocka_unit_test(only_who_is_asked_drains),
         cmocka_unit_test(a_message_under_way_is_not_drained),
+        cmocka_unit_test(credit_is_given_anew),
         cmocka_unit_test(an_echo_speaks_of_links_that_are_there),
     };
 

@@ -111,6 +111,28 @@ static void few_handles_are_enough(void **state)
     }
 }
 
+/* A session that was full takes another link when one of its own has gone. */
+static void a_handle_is_used_again(void **state)
+{
+    struct blunt *b = blunt_start(&(struct blunt_manners){.handle_max = 1});
+    struct weir *w = open_blunt(b);
+    struct weir_producer *p[4];
+    struct weir_hub_info info;
+
+    (void)state;
+    assert_ok(weir_hub_info(w, "h", &info, &err));
+    for (unsigned k = 0; k < 4; k++) p[k] = open_pinned(w, 0);
+    assert_int_equal(atomic_load(&b->begun), 4); /* with those of $cbs and $management */
+    for (unsigned k = 0; k < 4; k++) {
+        close_producer(p[k]);
+        assert_ok(weir_hub_info(w, "h", &info, &err)); /* its detach is answered before */
+        p[k] = open_pinned(w, 0);
+    }
+    assert_int_equal(atomic_load(&b->begun), 4);
+    for (unsigned k = 0; k < 4; k++) close_producer(p[k]);
+    close_both(w, b);
+}
+
 /* Sixteen producers, two hundred receivers; and who leaves makes room. */
 static void links_share_sessions(void **state)
 {
@@ -342,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_window_of_one_is_enough, start),
         cmocka_unit_test_setup(few_handles_are_enough, start),
+        cmocka_unit_test_setup(a_handle_is_used_again, start),
         cmocka_unit_test_setup(links_share_sessions, start),
         cmocka_unit_test_setup(few_handles_are_enough_at_once, start),
         cmocka_unit_test_setup(one_handle_is_too_few_for_tokens, start),

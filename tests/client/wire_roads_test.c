@@ -151,6 +151,21 @@ static void pauses_grow_until_something_is_carried(void **state)
     assert_told(3, CLOSED);
 }
 
+/* A question alone is reason enough for the next connection. */
+static void who_asks_needs_a_connection(void **state)
+{
+    static const struct road all[] = {{OPENED, NULL}, {OPENED, FORCED}};
+
+    (void)state;
+    hasty_expect(50, 100);
+    hasty_expect(100, 200);
+    OPEN_BY(all);
+    assert_int_equal(weir_hub_delete(w, "h", &err), WEIR_ENOTSUP); /* it is a stranger */
+    hasty_assert_passed(2);
+    hasty_close();
+    assert_int_equal(m.connections, 3);
+}
+
 /* A batch that has its outcome is something, too. */
 static void an_outcome_is_carried(void **state)
 {
@@ -334,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(pauses_grow_until_something_is_carried),
+        TEST(who_asks_needs_a_connection),
         TEST(an_outcome_is_carried),
         TEST(who_is_not_let_in_is_told),
         TEST(who_was_let_in_waits),
