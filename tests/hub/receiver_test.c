@@ -448,18 +448,23 @@ static void damage_before(const char *text, size_t bytes)
 /* A header is larger than what lies between it and the first event. */
 #define HEADER_BEFORE 40u
 
-/* Three batches of 3, 4 and 5 events, of which the second is damaged while the hub is closed, so many
- * bytes in front of its first text. */
-static void damage_middle(size_t bytes_before)
+/* Three batches of 3, 4 and 5 events, of which the one with this text is damaged while the hub is
+ * closed, so many bytes in front of it. */
+static void damage_batch(const char *text, size_t bytes_before)
 {
     publish("before", 3);
     publish("in the middle", 4);
     publish("after", 5);
     weir__hub_release(hub);
     assert_int_equal(world_close(&w), 0);
-    damage_before("in the middle", bytes_before);
+    damage_before(text, bytes_before);
     assert_int_equal(world_open(&w), 0);
     assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+}
+
+static void damage_middle(size_t bytes_before)
+{
+    damage_batch("in the middle", bytes_before);
 }
 
 static void damaged_events_are_passed_over_when_told_to(void **state)
@@ -485,6 +490,29 @@ static void damaged_events_are_passed_over_when_told_to(void **state)
     assert_int_equal(weir__receiver_sequence(r), 12);
     assert_int_equal(next(r), 0);
     assert_int_equal(take.count, 0);
+    weir__receiver_close(r);
+}
+
+/* Also when they are the first of all. */
+static void damage_at_the_beginning_is_passed_over_once(void **state)
+{
+    struct weir__receiver *r;
+    uint64_t first = 7, last = 0;
+
+    (void)state;
+    damage_batch("before", 0);
+    assert_int_equal(attach(&r, WEIR__FROM_EARLIEST, 0, false), 0);
+    assert_int_equal(next(r), WEIR_ECORRUPT);
+    weir__receiver_skip(r, &first, &last);
+    assert_int_equal(first, 0);
+    assert_int_equal(last, 2);
+    for (int i = 0; i < 2; i++) {
+        weir__receiver_skip(r, &first, &last);
+        assert_true(first > last);
+        assert_int_equal(weir__receiver_sequence(r), 3);
+    }
+    assert_int_equal(next(r), 0);
+    assert_true(world_is_event(&events[0], "in the middle", 0));
     weir__receiver_close(r);
 }
 
@@ -637,6 +665,7 @@ int main(void)
         TEST(pull_gives_up_at_its_deadline_and_when_cancelled),
         TEST(expired_events_are_told),
         TEST(damaged_events_are_passed_over_when_told_to),
+        TEST(damage_at_the_beginning_is_passed_over_once),
         TEST(batches_come_as_they_lie),
         TEST(damaged_batches_are_for_whoever_gets_them),
         TEST(batches_without_a_header_are_passed_over_when_told_to),

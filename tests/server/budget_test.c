@@ -105,6 +105,21 @@ static void await_evicted(struct scene *s, unsigned i)
     while (!atomic_load(&s->guests[i].evicted)) sched_yield();
 }
 
+/* Wherever it lies, and whatever lay there before. */
+static void a_new_one_is_empty(void **state)
+{
+    static struct weir__budget b;
+
+    (void)state;
+    memset(&b, 0xff, sizeof b);
+    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = 1});
+    assert_int_equal(atomic_load(&b.used), 0);
+    assert_int_equal(atomic_load(&b.refused), 0);
+    assert_int_equal(b.count, 0);
+    for (unsigned i = 0; i < WEIR__BUDGET_ORIGINS; i++) assert_null(b.origins[i]);
+    weir__budget_fini(&b);
+}
+
 /* One account after the other, until there is no more; what one gives back another may have. */
 static void accounts_share_one_sum(void **state)
 {
@@ -391,6 +406,7 @@ static void who_has_left_is_not_called(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_new_one_is_empty),
         cmocka_unit_test(accounts_share_one_sum),
         cmocka_unit_test(strangers_have_a_share),
         cmocka_unit_test(the_oldest_stranger_goes_first),

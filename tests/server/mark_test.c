@@ -122,10 +122,15 @@ static void the_largest_numbers(void **state)
 static void of_what_is_no_message(void **state)
 {
     static const uint8_t bad[] = {0x00, 0x53, 0x75, 0xa0, 5, 'x'};
+    static const uint8_t no_batch[] = {0x00, 0x53, 0x77, 0x40}; /* but a message */
     struct weir__log_producer got;
     struct weir_error err = {0};
 
     (void)state;
+    assert_int_equal(weir__mark_read(0, weir__bytes_of(no_batch, sizeof no_batch), &got, &err), 0);
+    assert_int_equal(weir__mark_read(WEIR__AMQP_FORMAT_BATCH,
+                                     weir__bytes_of(no_batch, sizeof no_batch), &got, &err),
+                     WEIR_EINVAL);
     assert_int_equal(weir__mark_read(0, weir__bytes_of(bad, sizeof bad), &got, &err), WEIR_EINVAL);
     assert_int_equal(weir__mark_read(WEIR__AMQP_FORMAT_BATCH, weir__bytes_of(bad, sizeof bad), &got,
                                      &err),

@@ -101,6 +101,60 @@ static void it_is_asked_for_once(void **state)
     assert_int_equal(atomic_load(&hurry.count), 0);
 }
 
+/* Something that the worker is busy with, and a timer behind the one that is waited for. */
+struct holding {
+    struct weir__post hold, begin;
+    struct weir__timer behind;
+    atomic_bool fired, let_go;
+};
+
+static void hold_worker(void *arg)
+{
+    struct holding *h = arg;
+
+    while (!atomic_load(&h->let_go)) poll(NULL, 0, 1);
+}
+
+static void note_fired(void *arg)
+{
+    struct holding *h = arg;
+
+    atomic_store(&h->fired, true);
+}
+
+static void start_behind(void *arg)
+{
+    struct holding *h = arg;
+    struct weir__loop *home = weir__loops_at(scene.server.loops, 0);
+
+    weir__loop_timer_start(home, &h->behind, weir__loop_now_ms(home) + 1);
+}
+
+/* While it waits for the worker it is not asked for again. */
+static void a_worker_that_is_busy_is_waited_for(void **state)
+{
+    static struct holding h;
+
+    (void)state;
+    weir__post_init(&h.hold, hold_worker, &h);
+    weir__post_init(&h.begin, start_behind, &h);
+    weir__timer_init(&h.behind, note_fired, &h);
+    assert_int_equal(weir__worker_post(scene.server.worker, &h.hold), 0);
+    ask(WORTH_BYTES, 0);
+    hurry_wait(1);
+    assert_int_equal(weir__loop_post(weir__loops_at(scene.server.loops, 0), &h.begin), 0);
+    for (int waited = 0; !atomic_load(&h.fired); waited++) {
+        if (waited > PATIENCE_MS) fail_msg("the timer does not fire");
+        poll(NULL, 0, 1);
+    }
+    assert_true(atomic_load(&scene.server.trim_asked));
+    ask(WORTH_BYTES, 0);
+    atomic_store(&h.let_go, true);
+    expect_done();
+    assert_int_equal(scene.trims, 1);
+    assert_int_equal(atomic_load(&hurry.count), 1);
+}
+
 static void a_worker_that_has_stopped_is_not_waited_for(void **state)
 {
     (void)state;
@@ -118,6 +172,7 @@ int main(void)
         TEST(much_goes_back),
         TEST(little_stays),
         TEST(it_is_asked_for_once),
+        TEST(a_worker_that_is_busy_is_waited_for),
         TEST(a_worker_that_has_stopped_is_not_waited_for),
     };
 
