@@ -209,6 +209,19 @@ static bool is_good_copy(const struct weir__backup_job *job,
     return has->number != 0 && has->damaged == 0 && has_size(job, has);
 }
 
+/* Whether a copy is of this very segment, which is damaged: another one that went on differently may
+ * have the same place and length. Damage may lie where one half of the mark is made, hardly under both;
+ * a half of 0 could not be read. */
+static bool is_copy_of(const struct weir__manifest_segment *has,
+                       const struct weir__manifest_segment *seg)
+{
+    uint64_t differs = has->extent.mark ^ seg->extent.mark;
+    uint32_t high = (uint32_t)(seg->extent.mark >> 32), low = (uint32_t)seg->extent.mark;
+
+    if (seg->base != has->base || seg->end != has->end || seg->epoch != has->epoch) return false;
+    return high == 0 || low == 0 || differs >> 32 == 0 || (uint32_t)differs == 0;
+}
+
 static void take_over(const struct weir__backup_job *job, struct weir__manifest_segment *to,
                       const struct weir__manifest_segment *has)
 {
@@ -272,7 +285,7 @@ static int keep_good(const struct weir__backup_job *job, struct weir__manifest_h
             continue;
         if (!seg)
             rc = insert(job, hub, has, &done, err);
-        else if (seg->base == has->base && seg->end == has->end && seg->epoch == has->epoch)
+        else if (is_copy_of(has, seg))
             take_over(job, seg, has);
         if (done) --*missing;
     }

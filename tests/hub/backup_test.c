@@ -211,6 +211,25 @@ static void expired_go_or_stay(void **state)
     world_fini(&m.world);
 }
 
+/* Nor is it good enough to stand in for a damaged one. */
+static void check_damage_of_parted(struct model *m, struct simfs *parted)
+{
+    for (int i = 1; i <= 2; i++) {
+        struct simfs *disk = simfs_clone(parted);
+        struct weir__backup_options o = model_options(m, disk);
+        struct weir__backup_result result;
+        char path[64];
+
+        snprintf(path, sizeof path, "other/hub-0000000000000001/0000000%d.seg", i);
+        simfs_flip(disk, path, (uint64_t)8 * 20000);
+        assert_int_equal(weir__backup_run("other", TO, &o, &result, &m->world.err), 0);
+        assert_int_equal(result.damaged, 1);
+        assert_int_equal(result.segments_reused, 1);
+        simfs_free(disk);
+    }
+    simfs_free(parted);
+}
+
 /* A restored folder goes on otherwise than the one it came from. A segment that both filled, with
  * the same number, place and length, must not be taken for the same. */
 static void lines_that_part(void **state)
@@ -221,6 +240,7 @@ static void lines_that_part(void **state)
     struct weir__backup_result result;
     struct weir__namespace *ns, *first;
     struct standing restored;
+    struct simfs *parted;
 
     (void)state;
     model_init(&m, 1, 0);
@@ -238,11 +258,13 @@ static void lines_that_part(void **state)
     simclock_pass(&m.world.time, 1000);
     for (int i = 0; i < 60; i++) model_publish(&m, 0, 0, 150);
     o = model_options(&m, m.world.disk);
+    parted = simfs_clone(m.world.disk);
     assert_int_equal(weir__backup_run("other", TO, &o, &result, &m.world.err), 0);
     assert_int_equal(result.segments_reused, 1); /* of the hub that is still the same */
     assert_int_equal(model_restore(&m, m.world.disk, "third", &result), 0);
     model_check_folder(&m, m.world.disk, "third", &restored);
     assert_int_equal(restored.next[0][0], m.lines[0][0].next);
+    check_damage_of_parted(&m, parted);
     weir__namespace_close(first, NULL);
     world_fini(&m.world);
 }
@@ -491,19 +513,22 @@ static void a_segment_without_header_is_told(void **state)
     const char *path = WORLD_DIR "/hub-0000000000000001/00000001.seg";
 
     (void)state;
-    model_init(&m, 1, 0);
-    for (int i = 0; i < 120; i++) model_publish(&m, 0, 0, 150);
-    simfs_poke(m.world.disk, path, zeros, sizeof zeros, 0);
-    simfs_poke(m.world.disk, path, zeros, sizeof zeros,
-               simfs_size(m.world.disk, path) - sizeof zeros);
-    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
-    assert_int_equal(m.world.errors, 2); /* the file, and that a segment is missing */
-    assert_int_equal(result.damaged, 2);
-    assert_in_range(result.events, 1, 120 * 150 - 1); /* from the next segment on */
-    o = model_options(&m, m.world.disk);
-    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
-    assert_int_equal(result.damaged, 1);
-    world_fini(&m.world);
+    for (int batches = 4; batches <= 120; batches += 116) { /* two segments, and several */
+        model_init(&m, 1, 0);
+        for (int i = 0; i < batches; i++) model_publish(&m, 0, 0, 150);
+        simfs_poke(m.world.disk, path, zeros, sizeof zeros, 0);
+        simfs_poke(m.world.disk, path, zeros, sizeof zeros,
+                   simfs_size(m.world.disk, path) - sizeof zeros);
+        assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+        assert_int_equal(m.world.errors, 2); /* the file, and that a segment is missing */
+        assert_int_equal(result.damaged, 2);
+        assert_int_equal(result.segments_copied == 3, batches == 4); /* one is the other hub's */
+        assert_in_range(result.events, 1, batches * 150 - 1);        /* from the next segment on */
+        o = model_options(&m, m.world.disk);
+        assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+        assert_int_equal(result.damaged, 1);
+        world_fini(&m.world);
+    }
 }
 
 /* The folder is damaged, or loses files, after a good backup: the next one tells it and keeps what it
@@ -540,6 +565,33 @@ static void good_copies_stay(void **state)
     world_fini(&m.world);
 }
 
+/* Also when the damage is in the first header, the last batch, or the last header. */
+static void good_copies_stay_wherever_the_damage_is(void **state)
+{
+    static const unsigned places[] = {100, 20000, 41000, 65436};
+    static struct model m;
+    const char *path = WORLD_DIR "/hub-0000000000000001/00000001.seg";
+    struct weir__backup_result result;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 4; i++) model_publish(&m, 0, 0, 150);
+    assert_int_equal(simfs_size(m.world.disk, path), 65536);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+
+        simfs_flip(disk, path, (uint64_t)8 * places[i]);
+        m.world.errors = 0;
+        assert_int_equal(model_backup(&m, disk, &result), 0);
+        assert_int_equal(m.world.errors, 1);
+        assert_int_equal(result.damaged, 0);
+        assert_int_equal(result.segments_reused, 3);
+        simfs_free(disk);
+    }
+    world_fini(&m.world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +609,7 @@ int main(void)
         cmocka_unit_test(catalogues_of_every_length),
         cmocka_unit_test(orphans_are_left_out),
         cmocka_unit_test(good_copies_stay),
+        cmocka_unit_test(good_copies_stay_wherever_the_damage_is),
         cmocka_unit_test(a_segment_without_header_is_told),
     };
 
