@@ -310,6 +310,21 @@ static void every_allocation_fails_once(void **state)
     weir__catalog_fini(&c);
 }
 
+/* To its last byte. */
+static void a_large_number_is_copied(void **state)
+{
+    const uint64_t large = UINT64_C(0x7d7c7b7a79787776);
+    struct weir__catalog c, copy;
+
+    (void)state;
+    weir__catalog_init(&c);
+    assert_int_equal(weir__catalog_add_removed(&c, large, &err), 0);
+    assert_int_equal(weir__catalog_copy(&copy, &c, &err), 0);
+    assert_true(weir__catalog_is_removed(&copy, large));
+    weir__catalog_fini(&c);
+    weir__catalog_fini(&copy);
+}
+
 /* ---- the two files ---- */
 
 struct lines {
@@ -378,6 +393,29 @@ static void one_bad_copy_is_survived_and_healed(void **state)
         weir__catalog_fini(&c);
         simfs_free(disk);
     }
+}
+
+/* Without memory nothing is written over. */
+static void healing_without_memory(void **state)
+{
+    struct simfs *disk = saved_disk();
+    struct weir__catalog_store s;
+    struct weir__catalog c;
+    struct lines lines = {0};
+    uint64_t before;
+
+    (void)state;
+    simfs_flip(disk, DIR "/catalog.0", 320);
+    assert_int_equal(load(disk, &c, &s, &lines), 0);
+    before = simfs_hash(disk);
+    allocs_fail(1);
+    assert_int_equal(weir__catalog_heal(&s, &c, &err), WEIR_ENOMEM);
+    allocs_fail(0);
+    assert_int_equal(simfs_hash(disk), before);
+    assert_int_equal(weir__catalog_heal(&s, &c, &err), 0);
+    assert_int_not_equal(simfs_hash(disk), before);
+    weir__catalog_fini(&c);
+    simfs_free(disk);
 }
 
 static void two_bad_copies_are_named(void **state)
@@ -661,6 +699,8 @@ int main(void)
         cmocka_unit_test(a_short_want_is_no_damage),
         cmocka_unit_test(every_allocation_fails_once),
         cmocka_unit_test(one_bad_copy_is_survived_and_healed),
+        cmocka_unit_test(healing_without_memory),
+        cmocka_unit_test(a_large_number_is_copied),
         cmocka_unit_test(two_bad_copies_are_named),
         cmocka_unit_test(neither_copy_is_not_found),
         cmocka_unit_test(one_bad_copy_and_no_other),

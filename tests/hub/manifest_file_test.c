@@ -105,11 +105,25 @@ static void copies_are_written_in_turn(void **state)
     simfs_free(disk);
 }
 
+/* A path that is too long is not cut short. */
+static void a_long_path_is_refused(void **state)
+{
+    struct simfs *disk = simfs_new();
+    char dir[WEIR__BACKUP_PATH_BYTES] = "";
+
+    (void)state;
+    memset(dir, 'd', sizeof dir - sizeof "/manifest.");
+    assert_int_equal(weir__manifest_write(simfs_fs(disk), dir, &made, false, &err), WEIR_ETOOBIG);
+    assert_int_equal(simfs_calls(disk, SIMFS_ANY), 0);
+    simfs_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_newer_good_copy_is_read),
         TEST(copies_are_written_in_turn),
+        TEST(a_long_path_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,8 @@
 
 #include <openssl/sha.h>
 
+#include "support/allocs.h"
+
 /* Where the hub begins: behind the header and the catalogue. */
 static size_t hub_at(void)
 {
@@ -80,12 +82,15 @@ static void a_hub_is_copied_whole(void **state)
     struct weir__buf again;
 
     (void)state;
+    memset(&made.hubs->control.heads[PARTITIONS - 1], 0x7c, sizeof made.hubs->control.heads[0]);
+    made.hubs->extras[0].digest[WEIR__DIGEST_BYTES - 1] = 0x7d;
+    assert_int_equal(weir__manifest_encode(&made, &bytes, &err), 0);
     assert_int_equal(weir__manifest_hub_copy(&copy, made.hubs, &err), 0);
     weir__manifest_sum(&made, &sum);
     assert_int_equal(sum.hubs, 1);
     assert_int_equal(sum.events, 13);
     assert_int_equal(sum.moment_ms, 2);
-    assert_int_equal(sum.last_time_ms, 36);
+    assert_int_equal(sum.last_time_ms, 0x7c7c7c7c7c7c7c7c);
     weir__buf_init(&again, WEIR__MANIFEST_BYTES_MAX);
     weir__catalog_init(&two.catalog);
     assert_int_equal(weir__manifest_encode(&two, &again, &err), 0);
@@ -93,6 +98,37 @@ static void a_hub_is_copied_whole(void **state)
     assert_memory_equal(again.at + hub_at(), bytes.at + hub_at(), bytes.len - hub_at());
     weir__buf_fini(&again);
     weir__manifest_hub_fini(&copy);
+}
+
+/* No memory is no damage. */
+static void without_memory_it_is_not_called_bad(void **state)
+{
+    struct weir__manifest got;
+    uint64_t at = 0;
+    int rc;
+
+    (void)state;
+    do {
+        allocs_fail(++at);
+        rc = decode(&got);
+        allocs_fail(0);
+        assert_true(rc == 0 || rc == WEIR_ENOMEM);
+        weir__manifest_fini(&got);
+    } while (rc != 0);
+    assert_true(at > 4);
+}
+
+/* One that was never begun. */
+static void no_checksum_is_zeros(void **state)
+{
+    static const uint8_t zeros[WEIR__DIGEST_BYTES];
+    struct weir__digest none = {0};
+    uint8_t got[WEIR__DIGEST_BYTES];
+
+    (void)state;
+    memset(got, 0xff, sizeof got);
+    weir__digest_end(&none, got);
+    assert_memory_equal(got, zeros, sizeof zeros);
 }
 
 static void assert_refused(int rc, const char *text)
@@ -239,7 +275,8 @@ static void a_manifest_has_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_written_is_read),     TEST(a_hub_is_copied_whole),
+        TEST(what_is_written_is_read),     TEST(without_memory_it_is_not_called_bad),
+        TEST(no_checksum_is_zeros),        TEST(a_hub_is_copied_whole),
         TEST(every_flipped_byte_is_found), TEST(what_cannot_be_is_refused),
         TEST(counts_have_their_limits),    TEST(a_hub_is_all_there),
         TEST(a_manifest_has_a_limit),

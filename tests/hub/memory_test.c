@@ -20,10 +20,11 @@ static void spare_the_disk(struct simfs *disk, enum simfs_call call, bool enteri
 /* What is done with a disk; the first error ends it. */
 typedef int (*life_fn)(struct simfs *, struct weir_error *);
 
-/* Lives it with one allocation failing after another, each on a disk of its own, and once more without. */
-static void live_without_memory(life_fn live, unsigned least)
+/* Lives it with one allocation failing after another, each on a disk of its own, and once more without.
+ * All but so many are told; those are done without. */
+static void live_without_memory(life_fn live, unsigned least, unsigned spared)
 {
-    unsigned at = 0;
+    unsigned at = 0, untold = 0;
     bool struck;
 
     do {
@@ -36,6 +37,7 @@ static void live_without_memory(life_fn live, unsigned least)
         rc = live(disk, &err);
         struck = allocs_failed();
         allocs_fail(0);
+        untold += struck && rc == 0;
         if (rc != 0 && rc != WEIR_ENOMEM && rc != WEIR_EUNKNOWN)
             fail_msg("allocation %u: %s", at, err.text);
         if (rc != 0) assert_true(strlen(err.text) > 0);
@@ -44,6 +46,7 @@ static void live_without_memory(life_fn live, unsigned least)
         simfs_free(disk);
     } while (struck);
     assert_true(at > least);
+    assert_int_equal(untold, spared);
 }
 
 static int set_up(void **state)
@@ -94,7 +97,7 @@ static int back_up(struct simfs *disk, struct weir_error *err)
 static void a_backup_without_memory(void **state)
 {
     (void)state;
-    live_without_memory(back_up, 50);
+    live_without_memory(back_up, 50, 3);
 }
 
 static int check(struct simfs *disk, struct weir_error *err)
@@ -112,7 +115,7 @@ static void a_check_without_memory(void **state)
 
     (void)state;
     assert_int_equal(back_up(m.world.disk, &err), 0);
-    live_without_memory(check, 20);
+    live_without_memory(check, 20, 0);
 }
 
 static int restore(struct simfs *disk, struct weir_error *err)
@@ -126,7 +129,7 @@ static int restore(struct simfs *disk, struct weir_error *err)
 static void a_restore_without_memory(void **state)
 {
     (void)state;
-    live_without_memory(restore, 20);
+    live_without_memory(restore, 20, 0);
 }
 
 static int change_rules(struct weir__namespace *ns, struct weir_error *err)
@@ -167,7 +170,7 @@ static int change_much(struct simfs *disk, struct weir_error *err)
 static void changes_without_memory(void **state)
 {
     (void)state;
-    live_without_memory(change_much, 30);
+    live_without_memory(change_much, 30, 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

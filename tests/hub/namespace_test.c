@@ -359,9 +359,25 @@ static void must_exist_makes_nothing(void **state)
     assert_int_equal(weir__namespace_open(&second, "elsewhere", &options, &w.err), WEIR_ENOTFOUND);
     for (size_t i = 0; simfs_path(w.disk, i); i++)
         assert_null(strstr(simfs_path(w.disk, i), "elsewhere"));
+    simfs_put(w.disk, "other/letter", "x", 1); /* a folder, but none of ours */
+    assert_int_equal(weir__namespace_open(&second, "other", &options, &w.err), WEIR_ENOTFOUND);
+    for (size_t i = 0; simfs_path(w.disk, i); i++)
+        assert_null(strstr(simfs_path(w.disk, i), "other/" WEIR__NAMESPACE_LOCK));
     assert_int_equal(world_close(&w), 0);
     w.options.must_exist = true;
     assert_int_equal(world_open(&w), 0);
+}
+
+static void a_folder_that_cannot_be_made_is_told(void **state)
+{
+    struct weir__namespace *second;
+
+    (void)state;
+    simfs_fail(w.disk, &(struct simfs_fault){.kinds = SIMFS_MAKE_DIR, .at = 1, .rc = WEIR_EIO});
+    assert_int_equal(weir__namespace_open(&second, "new", &w.options, &w.err), WEIR_EIO);
+    assert_true(simfs_failed(w.disk));
+    simfs_fail(w.disk, NULL);
+    assert_non_null(strstr(w.err.text, "simulated fault"));
 }
 
 static void two_namespaces_in_one_process(void **state)
@@ -612,6 +628,7 @@ int main(void)
         TEST(one_process_at_a_time),
         TEST(a_removed_lock_file_lets_nobody_in),
         TEST(must_exist_makes_nothing),
+        TEST(a_folder_that_cannot_be_made_is_told),
         TEST(two_namespaces_in_one_process),
         TEST(a_bad_hub_stays_alone),
         TEST(an_error_at_first_use_does_not_stick),

@@ -171,6 +171,10 @@ static void refusals_say_why(void **state)
     assert_fails(weir__namespace_rule_add(w.ns, NULL, &app, &w.err), WEIR_EEXIST,
                  "access rule 'app' exists already");
     bad.rights = 0;
+    bad.name[0] = '/';
+    assert_int_equal(weir__namespace_rule_add(w.ns, "eh1", &bad, &w.err), WEIR_EINVAL);
+    assert_string_not_equal(w.err.text, need); /* the name comes first */
+    bad.name[0] = 'a';
     assert_fails(weir__namespace_rule_add(w.ns, "eh1", &bad, &w.err), WEIR_EINVAL, need);
     bad.rights = WEIR__RIGHTS_ALL + 1;
     assert_fails(weir__namespace_rule_add(w.ns, "eh1", &bad, &w.err), WEIR_EINVAL, need);

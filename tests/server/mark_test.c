@@ -131,6 +131,7 @@ static void of_what_is_no_message(void **state)
     assert_int_equal(weir__mark_read(WEIR__AMQP_FORMAT_BATCH,
                                      weir__bytes_of(no_batch, sizeof no_batch), &got, &err),
                      WEIR_EINVAL);
+    assert_non_null(strstr(err.text, "a batch consists of data sections"));
     assert_int_equal(weir__mark_read(0, weir__bytes_of(bad, sizeof bad), &got, &err), WEIR_EINVAL);
     assert_int_equal(weir__mark_read(WEIR__AMQP_FORMAT_BATCH, weir__bytes_of(bad, sizeof bad), &got,
                                      &err),

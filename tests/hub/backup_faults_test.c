@@ -1,0 +1,158 @@
+/* backup_faults_test.c - the disk fails once, at each call of a backup, of a check and of a restore: either
+ * that is told, or everything was done all the same. */
+#include "hub/backup_world.h"
+
+static struct model m;
+
+static int set_up(void **state)
+{
+    struct weir__backup_result result;
+
+    (void)state;
+    model_init(&m, 3, 0);
+    for (int i = 0; i < 2; i++) model_publish(&m, 0, 0, 150); /* more than a segment */
+    simfs_put(m.world.disk, WORLD_DIR "/hub-0000000000000001/producers-00000001.tab", "text", 4);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    model_publish(&m, 0, 0, 150);
+    simfs_put(m.world.disk, WORLD_DIR "/hub-0000000000000001/producers-00000001.tab", "more", 4);
+    simfs_put(m.world.disk, WORLD_DIR "/id", "0123456789abcdef0123456789abcdef", 32);
+    return world_close(&m.world);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_fini(&m.world);
+    return 0;
+}
+
+typedef int (*work_fn)(const struct weir__backup_options *, struct weir__backup_result *,
+                       struct weir_error *);
+
+static int back_up(const struct weir__backup_options *o, struct weir__backup_result *out,
+                   struct weir_error *err)
+{
+    return weir__backup_run(WORLD_DIR, TO, o, out, err);
+}
+
+static int check(const struct weir__backup_options *o, struct weir__backup_result *out,
+                 struct weir_error *err)
+{
+    return weir__backup_check(TO, o, out, err);
+}
+
+static int restore(const struct weir__backup_options *o, struct weir__backup_result *out,
+                   struct weir_error *err)
+{
+    return weir__backup_restore(TO, "r", o, out, err);
+}
+
+#define TABLE "hub-0000000000000001/producers-00000001.tab"
+
+/* As if nothing had been. */
+static void check_done(struct simfs *disk, const char *table)
+{
+    struct weir__backup_options o = model_options(&m, disk);
+    struct weir__backup_result r = {0};
+    struct weir_error err = {0};
+    char got[8] = "";
+
+    if (check(&o, &r, &err) != 0) fail_msg("%s", err.text);
+    assert_int_equal(r.hubs, HUBS);
+    assert_int_equal(simfs_peek(disk, table, got, sizeof got - 1, 0), 4);
+    assert_string_equal(got, "more");
+}
+
+/* How often nothing was told. */
+static unsigned fail_each(work_fn work, unsigned kinds, const char *table)
+{
+    unsigned untold = 0;
+    bool struck = true;
+
+    for (uint64_t at = 1; struck; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+        struct weir__backup_options o = model_options(&m, disk);
+        struct weir__backup_result r = {0};
+        struct weir_error err = {0};
+        int rc;
+
+        simfs_fail(disk, &(struct simfs_fault){.kinds = kinds, .at = at, .rc = WEIR_EIO});
+        rc = work(&o, &r, &err);
+        struck = simfs_failed(disk);
+        simfs_fail(disk, NULL);
+        if (rc == 0 && r.left_out == 0) check_done(disk, table);
+        if (rc != 0) assert_true(strlen(err.text) > 0);
+        untold += struck && rc == 0;
+        assert_int_equal(simfs_open_files(disk), 0);
+        simfs_free(disk);
+    }
+    return untold;
+}
+
+struct row {
+    unsigned kinds, untold;
+};
+
+static void expect(work_fn work, const struct row *rows, size_t count, const char *table)
+{
+    for (size_t i = 0; i < count; i++) {
+        unsigned untold = fail_each(work, rows[i].kinds, table);
+
+        if (rows[i].kinds != SIMFS_READ && untold != rows[i].untold)
+            fail_msg("calls of kind %u: %u errors are not told, not %u", rows[i].kinds, untold,
+                     rows[i].untold);
+    }
+}
+
+/* There are two copies of the catalogue, of a control file and of a manifest. What cannot be read of the
+ * source is told in the result. */
+static void a_backup(void **state)
+{
+    static const struct row rows[] = {{SIMFS_OPEN, 24},    {SIMFS_LIST, 0},     {SIMFS_REMOVE, 0},
+                                      {SIMFS_MAKE_DIR, 0}, {SIMFS_SYNC_DIR, 0}, {SIMFS_READ, 0},
+                                      {SIMFS_WRITE, 2},    {SIMFS_SYNC, 2},     {SIMFS_ALLOCATE, 0},
+                                      {SIMFS_SIZE, 17}};
+
+    (void)state;
+    expect(back_up, rows, sizeof rows / sizeof rows[0], TO "/" TABLE);
+}
+
+static void make_backup(void)
+{
+    struct weir__backup_result result;
+
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+}
+
+static void a_check(void **state)
+{
+    static const struct row rows[] = {{SIMFS_OPEN, 5}, {SIMFS_READ, 0}, {SIMFS_SIZE, 4}};
+
+    (void)state;
+    make_backup();
+    expect(check, rows, sizeof rows / sizeof rows[0], TO "/" TABLE);
+}
+
+static void a_restore(void **state)
+{
+    static const struct row rows[] = {{SIMFS_OPEN, 5},     {SIMFS_LIST, 0}, {SIMFS_MAKE_DIR, 0},
+                                      {SIMFS_SYNC_DIR, 1}, {SIMFS_READ, 0}, {SIMFS_WRITE, 0},
+                                      {SIMFS_SYNC, 1},     {SIMFS_SIZE, 4}};
+
+    (void)state;
+    make_backup();
+    expect(restore, rows, sizeof rows / sizeof rows[0], "r/" TABLE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_backup),
+        TEST(a_check),
+        TEST(a_restore),
+    };
+
+    return cmocka_run_group_tests_name("backup_faults", tests, NULL, NULL);
+}
