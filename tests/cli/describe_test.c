@@ -295,6 +295,26 @@ static void a_processor_is_told_its_group_once(void **state)
                         "group 'g'; 'weir hub list' and 'weir hub show' show what is there\n");
 }
 
+/* A store that cannot be opened is told of, and nothing is shown. */
+static void a_store_that_cannot_be_opened(void **state)
+{
+    int64_t ms;
+
+    (void)state;
+    fill_store(&ms);
+    run_sql("ALTER TABLE record RENAME COLUMN epoch TO era");
+    assert_int_equal(run(&weir__command_group_describe, "a"), 1);
+    assert_string_equal(said_out, "");
+    assert_string_equal(said_err,
+                        "weir: group describe: opening the store 'DIR/processor.db': no such "
+                        "column: epoch; --store names another\n");
+    assert_int_equal(run(&weir__command_checkpoint_list, "a --store sqlite:/nowhere/at/all.db"), 3);
+    assert_string_equal(said_out, "");
+    assert_string_equal(said_err,
+                        "weir: checkpoint list: opening the store '/nowhere/at/all.db': making it: "
+                        "No such file or directory; --store names another\n");
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -302,7 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(members_and_owners_are_shown),       CASE(members_and_owners_are_told_as_json),
         CASE(marks_are_listed_with_their_owners), CASE(names_have_a_limit),
-        CASE(a_processor_is_told_its_group_once),
+        CASE(a_processor_is_told_its_group_once), CASE(a_store_that_cannot_be_opened),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -331,11 +331,17 @@ static void an_authority_lives_where_programs_keep_data(void **state)
 /* The certificate, until when it is good and its fingerprint, and what every client reads. */
 static void an_authority_is_told_to_all(void **state)
 {
+    static char longer[WEIR__AUTHORITY_PATH_MAX + 1], whole[sizeof longer + 32];
     char line[512], name[128], until[16], print[128];
     const char *readers;
 
     (void)state;
     unsetenv("SUDO_USER");
+    memset(longer, 'l', sizeof longer - 1);
+    snprintf(whole, sizeof whole, "--authority %s", longer);
+    assert_int_equal(run(&weir__command_trust, whole), 1);
+    assert_string_equal(said_err, "weir: trust: " TOO_LONG "\n");
+    assert_string_equal(said_out, "");
     snprintf(line, sizeof line, "--authority %s/ca", dir);
     assert_int_equal(run(&weir__command_trust, line), 0);
     assert_string_equal(said_err, "");

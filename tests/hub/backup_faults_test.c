@@ -82,6 +82,7 @@ static unsigned fail_each(work_fn work, unsigned kinds, const char *table)
         simfs_fail(disk, NULL);
         if (rc == 0 && r.left_out == 0) check_done(disk, table);
         if (rc != 0) assert_true(strlen(err.text) > 0);
+        if (rc != 0 && work == restore) assert_int_equal(r.hubs, 0);
         untold += struck && rc == 0;
         assert_int_equal(simfs_open_files(disk), 0);
         simfs_free(disk);

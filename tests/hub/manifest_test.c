@@ -2,6 +2,7 @@
  * by name. The offsets are those at the head of backup_manifest.c. */
 #include "manifest_sample.h"
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
 
 #include "support/allocs.h"
@@ -100,6 +101,16 @@ static void a_hub_is_copied_whole(void **state)
     weir__manifest_hub_fini(&copy);
 }
 
+static bool no_digest;
+
+EVP_MD_CTX *__real_EVP_MD_CTX_new(void);
+EVP_MD_CTX *__wrap_EVP_MD_CTX_new(void);
+
+EVP_MD_CTX *__wrap_EVP_MD_CTX_new(void)
+{
+    return no_digest ? NULL : __real_EVP_MD_CTX_new();
+}
+
 /* No memory is no damage. */
 static void without_memory_it_is_not_called_bad(void **state)
 {
@@ -116,6 +127,10 @@ static void without_memory_it_is_not_called_bad(void **state)
         weir__manifest_fini(&got);
     } while (rc != 0);
     assert_true(at > 4);
+    no_digest = true;
+    assert_int_equal(decode(&got), WEIR_ENOMEM);
+    assert_int_equal(weir__manifest_encode(&made, &bytes, &err), WEIR_ENOMEM);
+    no_digest = false;
 }
 
 /* One that was never begun. */

@@ -109,6 +109,9 @@ static void bad_configurations(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         assert_int_equal(weir__namespace_hub_create(w.ns, &rows[i], &w.err), WEIR_EINVAL);
+    rows[0].partitions = 0; /* its name comes first */
+    assert_int_equal(weir__namespace_hub_create(w.ns, &rows[0], &w.err), WEIR_EINVAL);
+    assert_null(strstr(w.err.text, "a hub has 1 to"));
     assert_int_equal(weir__namespace_hub_create(w.ns, &dup, &w.err), WEIR_EEXIST);
     assert_int_equal(world_create(&w, "homes", 1), 0);
     assert_int_equal(world_create(&w, "HOMES", 1), WEIR_EEXIST);

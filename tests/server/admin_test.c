@@ -18,6 +18,9 @@ static void hubs_are_made_agreed_with_and_changed(void **state)
 #define DIFFERS(what)                                                                              \
     "{\"code\":409,\"detail\":\"hub 'b' has " what "; PATCH changes it\",\"error\":"               \
     "\"WEIR_EEXIST\"}\n"
+#define NO_MEMBER                                                                                  \
+    "{\"code\":400,\"detail\":\"the body: there is no member 'partition'\",\"error\":"             \
+    "\"WEIR_EINVAL\"}\n"
     static const struct row rows[] = {
         {{.answer = weir__admin_list_hubs}, 200, "{\"hubs\":[]}"},
         {{.answer = PUT, "a"}, 201, A},
@@ -54,6 +57,11 @@ static void hubs_are_made_agreed_with_and_changed(void **state)
          400,
          "{\"code\":400,\"detail\":\"changing hub 'b': it has 2 partitions, which cannot become 1: "
          "they can only become more\",\"error\":\"WEIR_EINVAL\"}\n"},
+        {{.answer = PATCH, "b", NULL, "{\"retain_bytes\":80000,\"partition\":4}"}, 400, NO_MEMBER},
+        {{.answer = PUT, "c", NULL, "{\"partitions\":4,\"partition\":4}"}, 400, NO_MEMBER},
+        {{.answer = PATCH, "b", NULL, "{}"},
+         200,
+         B_HEAD "\"retain_ms\":5000,\"retain_bytes\":70000" B_GROUPS},
         {{.answer = PATCH, "b", NULL, "{\"retain_bytes\":90000}"},
          200,
          B_HEAD "\"retain_ms\":5000,\"retain_bytes\":90000" B_GROUPS},

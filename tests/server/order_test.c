@@ -72,6 +72,8 @@ static void mistakes_are_named(void **state)
         {WEIR__ORDER_HUB, "{\"rights\":[]}", "no member 'rights'"},
         {WEIR__ORDER_RULE, "{\"partitions\":1}", "no member 'partitions'"},
         {WEIR__ORDER_HUB, "{\"partitions\":\"1\"}", "partitions: it must be a number"},
+        {WEIR__ORDER_HUB, "{\"partitions\":x}", "partitions: line 1, column 15"},
+        {WEIR__ORDER_RULE, "{\"primary_key\":\"k", "primary_key: line 1"},
         {WEIR__ORDER_HUB, "{\"partitions\":1.5}", "partitions: 1.5 is no whole number"},
         {WEIR__ORDER_HUB, "{\"partitions\":99999999999999999999}", "too large"},
         {WEIR__ORDER_HUB, "{\"partitions\":1,\"partitions\":1}", "twice"},

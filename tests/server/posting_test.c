@@ -258,6 +258,8 @@ static void mistakes_are_named(void **state)
         {"[{\"Body\":\"b\",\"BrokerProperties\":{\"PartitionKey\":\"k\"}},{\"Body\":\"a\"}]",
          SECOND OTHER_KEY},
         {"[{\"Body\":\"a\"}", "line 1, column 14: ',' or ']' should be here, but the text ends"},
+        {"[{\"UserProperties\":{\"x\":y}}]", FIRST "line 1, column 25: a value should be here"},
+        {"[{1}]", FIRST "line 1, column 3: a name in quotes should be here"},
         {"[{\"Body\":\"a\"},]", "line 1, column 15: a value should be here"},
         {"[{\"Body\":\"a\"}] x", "line 1, column 16: something follows the end"},
         {"[{\"Body\":\"\\u0000\"}]", FIRST "line 1, column 17: a NUL is not allowed in a string"},

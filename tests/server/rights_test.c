@@ -275,10 +275,39 @@ static void a_claim_of_an_issuer_rests_on_its_key(void **state)
     weir__jwks_release(keys);
 }
 
+static void verify(struct scene *s, const char *token, struct weir_error *err)
+{
+    struct weir__access_grant grant;
+
+    assert_int_equal(weir__issuer_verify_any(&s->server, bytes_of(token), bytes_of("eh1"), 0,
+                                             &grant, err),
+                     WEIR_EDENIED);
+}
+
+/* A token of a shared key is known by its first word, to the space behind it. */
+static void any_other_token_is_the_issuer_s(void **state)
+{
+    static const struct weir__jwt_issuer policy;
+    struct weir__jwks *keys = make_keys();
+    struct scene *s = *state;
+    struct weir_error shared = {0}, other = {0}, near = {0};
+
+    weir__issuer_init(&s->server.issuer,
+                      &(struct weir__server_options){.issuer = &policy, .issuer_keys = keys});
+    verify(s, "SharedAccessSignature x", &shared);
+    verify(s, "x", &other);
+    verify(s, "SharedAccessSignature.x", &near);
+    assert_string_not_equal(shared.text, other.text);
+    assert_string_equal(near.text, other.text);
+    weir__issuer_fini(&s->server.issuer);
+    weir__jwks_release(keys);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(any_other_token_is_the_issuer_s),
         TEST(a_link_ends_with_its_claim),
         TEST(a_claim_that_is_renewed_goes_on),
         TEST(what_came_before_the_end_is_dropped),
