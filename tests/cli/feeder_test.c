@@ -83,6 +83,27 @@ static void the_last_number_is_marked(void **state)
     assert_int_equal(strtoull(r.offset, NULL, 10), last_offset);
 }
 
+/* A number that was said before says nothing new. */
+static void print_less(struct weir_partition *p, const struct weir_event *e, size_t count)
+{
+    int rc;
+
+    assert_int_equal(count, 5);
+    assert_ok(weir__feeder_open(&feeder, "read -r line; echo 3; cat >/dev/null; echo 1", p, &err));
+    rc = weir__feeder_feed(feeder, p, e, count, &marked);
+    assert_int_equal(rc == 0 ? await(p) : rc, 1);
+    assert_int_equal(marked, 3);
+    assert_int_equal(weir__feeder_close(feeder, p, &marked), 0);
+    assert_int_equal(marked, 3);
+    over = true;
+}
+
+static void a_smaller_number_is_not_marked(void **state)
+{
+    (void)state;
+    assert_int_equal(run_with(5, print_less).sequence, 3);
+}
+
 /* ---- far apart ---- */
 
 #define MANY 3000 /* more than are kept in mind at first */
@@ -398,6 +419,7 @@ static void without_pipes_nothing_is_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_smaller_number_is_not_marked),
         cmocka_unit_test(the_last_number_is_marked),
         cmocka_unit_test(many_events_may_be_with_it),
         cmocka_unit_test(it_may_print_while_it_reads),

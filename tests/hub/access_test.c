@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <openssl/hmac.h>
 
 #define NOW 1699999999
 
@@ -40,6 +41,30 @@ static int check(const char *token_text, const struct weir__rule *rule, const ch
     if (rc != 0) return rc;
     assert_int_equal(weir__access_path_parse(&path, text(wanted), false, NULL), 0);
     return weir__access_token_check(&token, &row, 1, &path, now_s, out, &err);
+}
+
+static bool no_signature;
+
+unsigned char *__real_HMAC(const EVP_MD *, const void *, int, const unsigned char *, size_t,
+                           unsigned char *, unsigned *);
+unsigned char *__wrap_HMAC(const EVP_MD *, const void *, int, const unsigned char *, size_t,
+                           unsigned char *, unsigned *);
+
+unsigned char *__wrap_HMAC(const EVP_MD *type, const void *key, int key_len,
+                           const unsigned char *at, size_t len, unsigned char *out, unsigned *n)
+{
+    return no_signature ? NULL : __real_HMAC(type, key, key_len, at, len, out, n);
+}
+
+/* What cannot be checked lets nobody in. */
+static void no_memory_for_a_signature(void **state)
+{
+    struct weir__access_grant grant = {0};
+
+    (void)state;
+    no_signature = true;
+    assert_int_equal(check(TOKEN_JS, &root, "sb://localhost/eh1", NOW, &grant), WEIR_EDENIED);
+    no_signature = false;
 }
 
 static void vectors(void **state)
@@ -263,6 +288,7 @@ static void keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_memory_for_a_signature),
         cmocka_unit_test(vectors),
         cmocka_unit_test(a_grant_rests_on_its_rule_and_key),
         cmocka_unit_test(a_key_is_known_by_its_digest),

@@ -115,6 +115,36 @@ static void a_table_that_is_the_same_stays(void **state)
     assert_string_not_equal(then, first);
 }
 
+/* What is beside them under its own name is for whoever looks into the folder. */
+static void a_restore_takes_the_copies(void **state)
+{
+    struct weir__backup_options o = {.fs = simfs_fs(m.world.disk)};
+    char got[8] = "";
+
+    (void)state;
+    put(FROM "producers-00000007.tab", "text");
+    backup();
+    put(COPY "producers-00000007.tab", "tixt");
+    if (weir__backup_restore(TO, "r", &o, &result, &m.world.err) != 0)
+        fail_msg("%s", m.world.err.text);
+    assert_int_equal(simfs_peek(m.world.disk, "r" HUB "/producers-00000007.tab", got, 7, 0), 4);
+    assert_string_equal(got, "text");
+}
+
+/* A segment that the backup has lost is copied again. */
+static void a_lost_copy_is_made_again(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+
+    (void)state;
+    backup();
+    assert_int_equal(fs->ops->remove(fs, COPY "00000001.seg", &m.world.err), 0);
+    backup();
+    assert_int_equal(result.segments_copied, 1);
+    assert_int_equal(result.segments_reused, 1); /* of the other hub */
+    assert_int_equal(count(COPY, ".seg"), 1);
+}
+
 /* As soon as one of two was begun to be copied, both are replaced by a third. */
 static void replace_tables(struct simfs *disk, enum simfs_call call, bool entering, void *user)
 {
@@ -368,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(tables_are_known_by_their_names), TEST(a_table_that_is_the_same_stays),
+        TEST(a_restore_takes_the_copies),      TEST(a_lost_copy_is_made_again),
         TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
         TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
         TEST(a_restored_table_is_durable),     TEST(what_cannot_be_listed_is_told),

@@ -150,6 +150,8 @@ static int change_much(struct simfs *disk, struct weir_error *err)
     struct weir__namespace *ns = NULL;
     struct weir__upgrade upgrade;
     struct weir__rule owner;
+    struct weir__hub *hub = NULL;
+    uint64_t id;
     int rc;
 
     o.fs = simfs_fs(disk);
@@ -160,6 +162,9 @@ static int change_much(struct simfs *disk, struct weir_error *err)
     if (rc == 0) rc = weir__namespace_upgrade(ns, &upgrade, err);
     if (rc == 0 && upgrade.hubs_upgraded != 0)
         rc = weir__fail(err, WEIR_EFAILED, "a hub of this version was upgraded");
+    if (rc == 0) rc = weir__namespace_use(ns, "b", &hub, err);
+    if (rc == 0) rc = weir__hub_producer_new(hub, &id, err);
+    weir__hub_release(hub);
     if (rc == 0) rc = weir__namespace_group_add(ns, "b", "g", err);
     if (rc == WEIR_EEXIST) rc = 0;
     if (rc == 0) rc = weir__namespace_group_remove(ns, "b", "g", err);
