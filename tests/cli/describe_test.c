@@ -293,6 +293,7 @@ static void a_processor_is_told_its_group_once(void **state)
     assert_string_equal(said_err,
                         "weir: process: consumer group 'g' of hub 'a': hub 'a' has no consumer "
                         "group 'g'; 'weir hub list' and 'weir hub show' show what is there\n");
+    assert_int_equal(run(&weir__command_group_describe, "a/g"), 3);
     snprintf(line, sizeof line, "%s/processor.db", dir);
     assert_int_equal(access(line, F_OK), -1); /* nothing was made for it */
 }

@@ -131,6 +131,21 @@ static void a_restore_takes_the_copies(void **state)
     assert_string_equal(got, "text");
 }
 
+/* Which a check looks at, too. */
+static void a_check_reads_the_copies(void **state)
+{
+    struct weir__backup_options o = {.fs = simfs_fs(m.world.disk)};
+    char path[128];
+
+    (void)state;
+    put(FROM "producers-00000007.tab", "text");
+    backup();
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    find_aux(path);
+    put(path, "tixt");
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), WEIR_ECORRUPT);
+}
+
 /* A segment that the backup has lost is copied again. */
 static void a_lost_copy_is_made_again(void **state)
 {
@@ -399,11 +414,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(tables_are_known_by_their_names), TEST(a_table_that_is_the_same_stays),
         TEST(a_restore_takes_the_copies),      TEST(a_lost_copy_is_made_again),
-        TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
-        TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
-        TEST(a_restored_table_is_durable),     TEST(what_cannot_be_listed_is_told),
-        TEST(what_cannot_be_removed_is_told),  TEST(a_name_that_is_too_long_is_told),
-        TEST(what_was_swept_stays_away),
+        TEST(a_check_reads_the_copies),        TEST(a_table_may_go_meanwhile),
+        TEST(only_our_own_is_swept),           TEST(ids_are_taken_whole_or_not),
+        TEST(a_new_folder_is_durable),         TEST(a_restored_table_is_durable),
+        TEST(what_cannot_be_listed_is_told),   TEST(what_cannot_be_removed_is_told),
+        TEST(a_name_that_is_too_long_is_told), TEST(what_was_swept_stays_away),
     };
 
     return cmocka_run_group_tests_name("backup_files", tests, NULL, NULL);
