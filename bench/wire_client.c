@@ -138,6 +138,7 @@ static void on_event(struct weir__bench_wire_client *c, const struct weir__amqp_
     case WEIR__AMQP_EVENT_DETACH: fail_by(c, "the link was detached", &ev->error); break;
     case WEIR__AMQP_EVENT_CLOSE: fail_by(c, "the connection was closed", &ev->error); break;
     case WEIR__AMQP_EVENT_SASL:
+    case WEIR__AMQP_EVENT_PAUSE:
     case WEIR__AMQP_EVENT_BEGIN:
     case WEIR__AMQP_EVENT_END: break;
     default:

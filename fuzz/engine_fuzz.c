@@ -148,7 +148,8 @@ static void take_events(struct world *w, struct program *p)
         case WEIR__AMQP_EVENT_ATTACH:
             if (ev.incoming) answer_attach(w, p, ev.link);
             break;
-        case WEIR__AMQP_EVENT_FLOW: break;
+        case WEIR__AMQP_EVENT_FLOW:
+        case WEIR__AMQP_EVENT_PAUSE: break;
         case WEIR__AMQP_EVENT_TRANSFER: on_transfer(w, p, &ev); break;
         case WEIR__AMQP_EVENT_SETTLE: break;
         case WEIR__AMQP_EVENT_DETACH: drop_link(w, ev.link); break;

@@ -10,6 +10,7 @@
 #define NUMBER_MAX 65534 /* of channels and handles */
 #define UNSETTLED_MIN 64
 #define UNSETTLED_MAX 32768
+#define QUIET_FRAMES 256 /* without an event, before the owner may look at its clock */
 
 static uint32_t or_default(uint32_t value, uint32_t preset)
 {
@@ -419,10 +420,14 @@ static bool next_event(struct weir__amqp *e, struct weir__amqp_event *ev)
 {
     bool more = e->in_head == e->in_tail;
 
-    for (;;) {
+    for (unsigned quiet = 0;; quiet++) {
         if ((e->sweep || e->fallen) && weir__amqp_sweep(e, ev)) return true;
         if (e->run_session && weir__amqp_run_next(e, ev)) return true;
         if (more || !may_read(e)) return false;
+        if (quiet == QUIET_FRAMES) {
+            *ev = (struct weir__amqp_event){.type = WEIR__AMQP_EVENT_PAUSE};
+            return true;
+        }
         if (e->stage == WEIR__AMQP_STAGE_HEADER || e->stage == WEIR__AMQP_STAGE_HEADER_2) {
             if (weir__amqp_on_header(e, ev, &more)) return true;
         } else if (on_frame(e, ev, &more)) {

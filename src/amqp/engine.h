@@ -195,6 +195,7 @@ enum weir__amqp_event_type {
     WEIR__AMQP_EVENT_TRANSFER, /* event.delivery: one whole message */
     WEIR__AMQP_EVENT_SETTLE,   /* event.settle: outcomes of deliveries first to last */
     WEIR__AMQP_EVENT_DETACH,   /* event.error, as for the next two */
+    WEIR__AMQP_EVENT_PAUSE,    /* many frames had nothing to tell: here one may look at the clock */
     WEIR__AMQP_EVENT_END,
     WEIR__AMQP_EVENT_CLOSE
 };

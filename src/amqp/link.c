@@ -99,7 +99,7 @@ void weir__amqp_link_drop(struct weir__amqp_link *l)
 {
     struct weir__amqp_session *s = l->s;
 
-    weir__amqp_disown(l);
+    if (s->e->stage != WEIR__AMQP_STAGE_CLOSED) weir__amqp_disown(l);
     weir__amqp_slot_clear(&s->ours, l->handle);
     if (l->got_attach) weir__amqp_slot_clear(&s->theirs, l->remote_handle);
     *l->back = l->next;

@@ -58,6 +58,7 @@ static inline void keep_told(struct side *s, const struct weir__amqp_event *ev)
 {
     struct told *t = &s->told[s->count % PAIR_EVENTS_MAX];
 
+    if (ev->type == WEIR__AMQP_EVENT_PAUSE) return;
     *t = (struct told){.type = ev->type, .session = ev->session, .link = ev->link};
     s->count++;
     if (ev->type == WEIR__AMQP_EVENT_TRANSFER) {

@@ -74,6 +74,32 @@ static void frames_wait_for_the_output(void **state)
     peer_fini(&p);
 }
 
+/* Frames that say nothing are taken, too, but not so many that their owner forgets the time. */
+static void many_frames_have_a_pause(void **state)
+{
+    static const uint8_t empty[] = {0, 0, 0, 8, 2, 0, 0, 0};
+    struct manners m = {.credit = 10, .trusted = true};
+    struct weir__amqp_event ev;
+    uint64_t frames;
+    size_t room;
+    uint8_t *to;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &m);
+    to = weir__amqp_input(p.side.e, &room);
+    assert_true(room >= 300 * sizeof empty);
+    for (size_t i = 0; i < 300; i++) memcpy(to + i * sizeof empty, empty, sizeof empty);
+    weir__amqp_received(p.side.e, 300 * sizeof empty);
+    frames = p.side.e->frames;
+    assert_true(weir__amqp_next(p.side.e, &ev));
+    assert_int_equal(ev.type, WEIR__AMQP_EVENT_PAUSE);
+    assert_null(ev.link);
+    assert_int_equal(p.side.e->frames - frames, 256);
+    assert_false(weir__amqp_next(p.side.e, &ev));
+    assert_int_equal(p.side.e->frames - frames, 300);
+    peer_fini(&p);
+}
+
 static void nothing_waits_on_a_lost_road(void **state)
 {
     struct weir__amqp_options o = {.after.output_bytes = 1024};
@@ -394,6 +420,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frames_wait_for_the_output),
+        cmocka_unit_test(many_frames_have_a_pause),
         cmocka_unit_test(nothing_waits_on_a_lost_road),
         cmocka_unit_test(messages_and_frames_have_their_largest),
         cmocka_unit_test(the_largest_frame_of_the_peer_is_used),
