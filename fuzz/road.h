@@ -79,6 +79,11 @@ void weir__loop_defer(struct weir__loop *l, struct weir__post *p)
     weir__posts_put(&l->posts, p);
 }
 
+void weir__loop_put_off(struct weir__loop *l, struct weir__post *p)
+{
+    weir__posts_put(&l->posts, p);
+}
+
 void weir__loop_unpost(struct weir__loop *l, struct weir__post *p)
 {
     weir__posts_drop(&l->posts, p);

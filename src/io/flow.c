@@ -89,14 +89,22 @@ void weir__tcp_read(struct weir__tcp *c)
     weir__tcp_visit(c);
 }
 
-/* Many sockets may be ready at once, with much to read. Those that are ready after the turn is over
- * wait in order. */
-void weir__tcp_read_in_turn(struct weir__tcp *c)
+void weir__tcp_hear(struct weir__tcp *c)
+{
+    if (c->state == WEIR__TCP_HANDSHAKE)
+        weir__tcp_greet(c);
+    else if (c->state == WEIR__TCP_OPEN)
+        weir__tcp_read(c);
+}
+
+/* Many sockets may be ready at once, with much to read, or with handshakes, which take a millisecond.
+ * Those that are ready after the turn is over wait in order. */
+void weir__tcp_hear_in_turn(struct weir__tcp *c)
 {
     if (weir__loop_turn_over(c->loop))
-        weir__posts_put(&c->loop->late, &c->late);
+        weir__loop_put_off(c->loop, &c->late);
     else
-        weir__tcp_read(c);
+        weir__tcp_hear(c);
 }
 
 /* One write of the owner's output; false when there is none, or no room for it. */

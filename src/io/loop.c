@@ -44,49 +44,64 @@ bool weir__loop_here(const struct weir__loop *l)
     return pthread_equal(l->thread.t, pthread_self());
 }
 
+/* When a part of a turn that begins now has to end: with the turn, or a little later. */
+static int64_t end_of_part_ns(const struct weir__loop *l)
+{
+    int64_t ns = weir__loop_turn_ns(l) + WEIR__LOOP_PART_NS;
+
+    return ns > WEIR__LOOP_TURN_NS ? ns : WEIR__LOOP_TURN_NS;
+}
+
 static void expire_timers(struct weir__loop *l)
 {
-    int64_t now = weir__loop_now_ms(l);
+    int64_t now = weir__loop_now_ms(l), until_ns = end_of_part_ns(l);
     struct weir__timer *t;
 
     l->expiring_ms = now;
     for (int i = 0; i < TIMERS_PER_TURN && (t = weir__timers_due(&l->timers, now)); i++) {
         l->active = true;
         t->fn(t->arg);
+        if (weir__loop_turn_ns(l) >= until_ns) break;
     }
     l->expiring_ms = INT64_MIN;
 }
 
 static void run_mail(struct weir__loop *l)
 {
+    int64_t until_ns = end_of_part_ns(l);
     struct weir__post *p;
 
     for (int i = 0; i < WEIR__LOOP_POSTS_PER_TURN && (p = weir__mailbox_take(&l->mail)); i++) {
         l->active = true;
         p->fn(p->arg);
+        if (weir__loop_turn_ns(l) >= until_ns) break;
     }
 }
 
-/* Runs at least one, so that nobody waits for ever. What is put back here runs in the next turn. */
-static void run_late(struct weir__loop *l)
+/* What waits in a list now, and not what is put there meanwhile. false: the time was over before. */
+static bool run_posts(struct weir__loop *l, struct weir__posts *list, int64_t until_ns)
 {
-    int64_t until_ns = l->late.first ? weir__loop_turn_ns(l) + WEIR__LOOP_LATE_NS : 0;
     struct weir__post *p;
 
-    for (size_t left = l->late.count; left && (p = weir__posts_take(&l->late)); left--) {
+    for (size_t left = list->count; left && (p = weir__posts_take(list)); left--) {
         p->fn(p->arg);
-        if (weir__loop_turn_ns(l) >= until_ns) return;
+        if (weir__loop_turn_ns(l) >= until_ns) return false;
     }
+    return true;
+}
+
+static void run_late(struct weir__loop *l)
+{
+    if (l->late.first) run_posts(l, &l->late, end_of_part_ns(l));
 }
 
 /* Each round runs what waited when it began; what they defer is the next round. */
 static void run_deferred(struct weir__loop *l)
 {
-    struct weir__post *p;
+    int64_t until_ns = l->deferred.first ? end_of_part_ns(l) : 0;
 
     for (int round = 0; round < WEIR__LOOP_FLUSHES_PER_TURN && l->deferred.first; round++)
-        for (size_t left = l->deferred.count; left && (p = weir__posts_take(&l->deferred)); left--)
-            p->fn(p->arg);
+        if (!run_posts(l, &l->deferred, until_ns)) return;
 }
 
 static void evict_residents(struct weir__loop *l)
@@ -164,7 +179,7 @@ static void *run_loop(void *arg)
     weir__mailbox_close(&l->mail);
     do {
         do_turn(l);
-    } while (l->residents || l->mail.posts.first || l->deferred.first);
+    } while (l->residents || l->mail.posts.first || l->deferred.first || l->late.first);
     uv_close((uv_handle_t *)&l->wake, NULL);
     uv_close((uv_handle_t *)&l->alarm, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
@@ -305,6 +320,12 @@ void weir__loop_defer(struct weir__loop *l, struct weir__post *p)
 {
     assert(weir__loop_here(l));
     weir__posts_put(&l->deferred, p);
+}
+
+void weir__loop_put_off(struct weir__loop *l, struct weir__post *p)
+{
+    assert(weir__loop_here(l));
+    weir__posts_put(&l->late, p);
 }
 
 int64_t weir__loop_now_ms(const struct weir__loop *l)

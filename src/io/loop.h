@@ -4,7 +4,7 @@
  *     poll     sockets that are ready are read and written
  *     expire   timers that are due
  *     mail     posts of other threads
- *     late     sockets that were ready when the turn was over already
+ *     late     what earlier turns had no time for: sockets, and the rest of large inputs
  *     turn     the owner's own step, when it gave one: everything of this turn has been read
  *     flush    posts of this thread: output goes out here, and what is to be closed is closed
  *
@@ -27,8 +27,9 @@
  * that everybody has a turn soon. */
 #define WEIR__LOOP_TURN_NS INT64_C(1000000)
 
-/* How long each turn reads sockets that an earlier turn had no time for. It reads at least one. */
-#define WEIR__LOOP_LATE_NS INT64_C(500000)
+/* How long each of the other parts may go on when the turn is over, or nearly. Each does at least one
+ * thing, so that nobody waits for ever. */
+#define WEIR__LOOP_PART_NS INT64_C(500000)
 
 /* How long a loop that expects mail stays awake for it, if what it waited for the last time came as
  * soon: waking a thread takes 15 to 30 us, and whoever publishes one batch after another would wait for
@@ -89,11 +90,14 @@ int weir__loop_post(struct weir__loop *, struct weir__post *);
 /* Here: so many more posts of others are to come soon, or, below 0, have come. */
 void weir__loop_expect_mail(struct weir__loop *, int more);
 
-/* Here: takes back a post that was given to _post or to _defer, if it still waits. */
+/* Here: takes back a post that waits, whomever it was given to. */
 void weir__loop_unpost(struct weir__loop *, struct weir__post *);
 
 /* Here: runs the post at the end of this turn, without a lock. */
 void weir__loop_defer(struct weir__loop *, struct weir__post *);
+
+/* Here: runs the post in a later turn, in order, when that has time for it. */
+void weir__loop_put_off(struct weir__loop *, struct weir__post *);
 
 /* Here: milliseconds of a clock that never runs backwards, read once or twice a turn; the same
  * clock as weir__clock's mono_ms. */

@@ -26,7 +26,7 @@ struct weir__loop {
     struct weir__timers timers;
     struct weir__mailbox mail;
     struct weir__posts deferred;
-    struct weir__posts late; /* sockets that were ready after the turn was over */
+    struct weir__posts late; /* for a turn that has time for them */
     struct weir__resident *residents;
     struct weir__post stop;
     struct weir__thread thread;
@@ -105,7 +105,7 @@ struct weir__tcp {
     bool handshaking;          /* counted so by the listener */
     struct weir__post arrival; /* on its loop, from the listener's */
     struct weir__post work;    /* the visit at the end of the turn */
-    struct weir__post late;    /* reads what a turn before had no time for */
+    struct weir__post late;    /* greets or reads, when a turn before had no time for it */
     struct weir__timer timer;
     struct weir__resident resident;
     struct weir__tcp_limits limits;
@@ -142,7 +142,8 @@ void weir__tcp_fail_errno(struct weir__tcp *, int errnum);
 
 /* flow.c */
 void weir__tcp_read(struct weir__tcp *);
-void weir__tcp_read_in_turn(struct weir__tcp *); /* or later, when this one is over */
+void weir__tcp_hear(struct weir__tcp *);         /* reads, or goes on with the handshake */
+void weir__tcp_hear_in_turn(struct weir__tcp *); /* or later, when this one is over */
 void weir__tcp_write(struct weir__tcp *);
 void weir__tcp_discard(struct weir__tcp *);     /* reads and drops, without looking inside TLS */
 void weir__tcp_acknowledge(struct weir__tcp *); /* what it owes */

@@ -244,7 +244,7 @@ static void settle(void *arg)
 {
     struct weir__tcp *c = arg;
 
-    if (c->state == WEIR__TCP_OPEN && c->read_soon) weir__tcp_read_in_turn(c);
+    if (c->state == WEIR__TCP_OPEN && c->read_soon) weir__tcp_hear_in_turn(c);
     if (c->state == WEIR__TCP_OPEN || c->state == WEIR__TCP_ENDING) weir__tcp_write(c);
     if (c->state == WEIR__TCP_OPEN && c->owes_ack) weir__tcp_acknowledge(c);
     if (c->state > WEIR__TCP_OPEN && c->state < WEIR__TCP_CLOSED && !c->ended) weir__tcp_discard(c);
@@ -258,11 +258,12 @@ static void settle(void *arg)
     if (c->polled && (wanted_events(c) & ~c->events)) wait_for(c, wanted_events(c));
 }
 
-static void read_late(void *arg)
+static void hear_late(void *arg)
 {
     struct weir__tcp *c = arg;
 
-    if (c->state == WEIR__TCP_OPEN) weir__tcp_read(c);
+    weir__tcp_hear(c);
+    weir__tcp_visit(c);
 }
 
 /* The beginning. */
@@ -313,10 +314,8 @@ static void on_event(uv_poll_t *p, int status, int events)
         events = UV_READABLE | UV_WRITABLE;
     }
     if (events & UV_DISCONNECT) c->hung_up = true;
-    if (c->state == WEIR__TCP_HANDSHAKE)
-        weir__tcp_greet(c);
-    else if (c->state == WEIR__TCP_OPEN && (c->tls || (events & UV_READABLE)))
-        weir__tcp_read_in_turn(c);
+    if (c->state == WEIR__TCP_HANDSHAKE || c->tls || (events & UV_READABLE))
+        weir__tcp_hear_in_turn(c);
     if (c->state != WEIR__TCP_CLOSED && (events & ~wanted_events(c))) wait_for(c, wanted_events(c));
 }
 
@@ -410,7 +409,7 @@ struct weir__tcp *weir__tcp_new(struct weir__loop *l, int fd, enum weir__tcp_sta
         .dead_ms = limit_or(limits->dead_ms, defaults.dead_ms),
     };
     weir__post_init(&c->work, settle, c);
-    weir__post_init(&c->late, read_late, c);
+    weir__post_init(&c->late, hear_late, c);
     weir__timer_init(&c->timer, on_limit, c);
     c->resident = (struct weir__resident){.evict = evict, .arg = c};
     return c;

@@ -25,9 +25,21 @@ struct work {
     bool done;
 };
 
+/* Time is the test's: each thing that runs takes so long, and a turn begins with nothing. */
+static int64_t lasts_ns, turn_ns;
+
+int64_t __wrap_weir__loop_turn_ns(const struct weir__loop *);
+
+int64_t __wrap_weir__loop_turn_ns(const struct weir__loop *l)
+{
+    (void)l;
+    return turn_ns;
+}
+
 static void count(void *arg)
 {
     ((struct work *)arg)->ran++;
+    turn_ns += lasts_ns;
 }
 
 static void on_turn(void *user, struct weir__loop *l)
@@ -36,6 +48,7 @@ static void on_turn(void *user, struct weir__loop *l)
     unsigned last = w->turns ? w->seen[w->turns - 1] : 0;
 
     (void)l;
+    turn_ns = 0; /* no more is to come in this turn, but for what was deferred */
     if (w->ran == last || w->turns == 8) return;
     w->seen[w->turns++] = w->ran;
     if (w->ran < w->wanted) return;
@@ -129,6 +142,89 @@ static void a_turn_does_its_share_and_the_next_the_rest(void **state)
         assert_int_equal(w.seen[0], rows[i].first);
         assert_int_equal(w.seen[1], rows[i].second);
     }
+}
+
+#define FEW 8
+
+static void post_few(void *arg)
+{
+    struct work *w = arg;
+
+    w->wanted = FEW;
+    for (unsigned i = 0; i < FEW; i++) {
+        weir__post_init(&w->posts[i], count, w);
+        weir__loop_post(w->loop, &w->posts[i]);
+    }
+}
+
+static void start_few(void *arg)
+{
+    struct work *w = arg;
+
+    w->wanted = FEW;
+    for (unsigned i = 0; i < FEW; i++) {
+        weir__timer_init(&w->timers[i], count, w);
+        weir__loop_timer_start(w->loop, &w->timers[i], weir__loop_now_ms(w->loop));
+    }
+}
+
+static void put_off_few(void *arg)
+{
+    struct work *w = arg;
+
+    w->wanted = FEW;
+    for (unsigned i = 0; i < FEW; i++) {
+        weir__post_init(&w->posts[i], count, w);
+        weir__loop_put_off(w->loop, &w->posts[i]);
+    }
+}
+
+static void keep_awake(void *arg)
+{
+    struct work *w = arg;
+
+    if (w->ran < w->wanted) weir__loop_post(w->loop, &w->plan); /* or no turn would see it */
+}
+
+static void defer_few(void *arg)
+{
+    struct work *w = arg;
+
+    w->wanted = FEW;
+    for (unsigned i = 0; i < FEW; i++) {
+        weir__post_init(&w->posts[i], count, w);
+        weir__loop_defer(w->loop, &w->posts[i]);
+    }
+    weir__post_init(&w->plan, keep_awake, w);
+    weir__loop_post(w->loop, &w->plan);
+}
+
+/* What takes long has a part of each turn, and the rest waits for the next; one thing is always done. */
+static void each_part_of_a_turn_has_its_time(void **state)
+{
+    static void (*const plans[])(void *) = {post_few, start_few, put_off_few, defer_few};
+    static const struct {
+        int64_t ns;
+        unsigned each;
+    } rows[] = {
+        {WEIR__LOOP_TURN_NS, 1},
+        {WEIR__LOOP_TURN_NS - 1, 2},
+        {WEIR__LOOP_TURN_NS / 3, 4},
+        {WEIR__LOOP_TURN_NS / FEW, FEW},
+    };
+    static struct work w;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
+        for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+            w = (struct work){.ran = 0};
+            lasts_ns = rows[k].ns;
+            turn_ns = 0;
+            carry_out(&w, plans[i]);
+            lasts_ns = turn_ns = 0;
+            for (unsigned t = 0; t < FEW / rows[k].each; t++)
+                assert_int_equal(w.seen[t], (t + 1) * rows[k].each);
+        }
 }
 
 static void set_for_never(void *arg)
@@ -258,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_turn_does_its_share_and_the_next_the_rest),
+        cmocka_unit_test(each_part_of_a_turn_has_its_time),
         cmocka_unit_test(a_timer_for_never_does_not_run),
         cmocka_unit_test(residents_leave_from_any_place),
         cmocka_unit_test(a_loop_stops_when_the_last_has_left),
