@@ -34,6 +34,7 @@ void weir__connection_let_go(struct weir__connection *c)
     if (atomic_fetch_sub(&c->refs, 1) != 1) return;
     weir__loop_unpost(c->loop, &c->work);
     weir__loop_unpost(c->loop, &c->visit);
+    weir__loop_unpost(c->loop, &c->rest);
     free_connection(c);
 }
 
@@ -125,10 +126,11 @@ void weir__connection_visit(struct weir__connection *c)
 
 /* ---- time ---- */
 
-/* What an event may have cost, in small messages: the clock is not looked at for each of them. */
-static size_t weigh(const struct weir__amqp_event *ev)
+/* What an event may have cost, in small messages: the clock is not looked at for each of them. What a
+ * stranger sends may be a token, and a signature takes long. */
+static size_t weigh(const struct weir__connection *c, const struct weir__amqp_event *ev)
 {
-    if (ev->type != WEIR__AMQP_EVENT_TRANSFER) return WORK_PER_LOOK;
+    if (ev->type != WEIR__AMQP_EVENT_TRANSFER || !c->trusted) return WORK_PER_LOOK;
     return 1 + ev->delivery.payload.len / WORK_BYTES;
 }
 
@@ -156,7 +158,7 @@ static void take_events(struct weir__connection *c)
         log_is_busy = !c->crowded && !weir__connection_on_event(c, &c->event);
         c->event_waits = c->crowded || log_is_busy;
         if (c->event_waits) break;
-        work += weigh(&c->event);
+        work += weigh(c, &c->event);
         if (work < WORK_PER_LOOK) continue;
         work = 0;
         c->crowded = weir__loop_turn_over(c->loop);
@@ -275,7 +277,7 @@ static void serve(struct weir__connection *c)
     take_events(c);
     if (was_left(c)) weir__amqp_lost(c->engine);
     pass_time(c);
-    if (c->crowded && !c->in_queue) weir__connection_visit(c);
+    if (c->crowded && !c->in_queue) weir__loop_put_off(c->loop, &c->rest);
     if (c->stopping && c->unflushed == 0 && !has_more(c))
         close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
     note_memory(c);
@@ -495,6 +497,7 @@ static struct weir__connection *make_connection(struct weir__server *server, str
     weir__timer_init(&c->timer, do_timer, c);
     weir__post_init(&c->work, do_work, c);
     weir__post_init(&c->visit, do_visit, c);
+    weir__post_init(&c->rest, do_visit, c);
     return c;
 }
 

@@ -68,6 +68,13 @@ static void settle(struct weir__visit *v)
         weir__answer_failure(v, &v->why);
 }
 
+/* On the loop again, or still. The log is busy. */
+static void try_later(struct weir__visit *v)
+{
+    v->returned = NULL;
+    if (v->tcp && !weir__visit_retry(v)) weir__answer_failure(v, &v->why);
+}
+
 static int publish(struct weir__visit *v, struct weir__batch_writer *writer, struct weir_error *err)
 {
     struct weir__batch batch;
@@ -106,7 +113,11 @@ bool weir__rest_answer(struct weir__visit *v)
     if (rc == 0) return false;
     weir__hub_release(v->hub);
     v->hub = NULL;
-    if (rc == WEIR_EBUSY && weir__visit_retry(v)) return false;
-    weir__answer_failure(v, &err);
+    if (rc == WEIR_EBUSY) {
+        v->why = err;
+        v->returned = try_later;
+    } else {
+        weir__answer_failure(v, &err);
+    }
     return true;
 }

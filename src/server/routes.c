@@ -24,6 +24,7 @@
 #define HUB WEIR__SCOPE_HUB
 #define LOOP WEIR__ON_LOOP
 #define WORKER WEIR__ON_WORKER
+#define EITHER WEIR__ON_EITHER
 
 static const struct weir__route routes[] = {
     {GET, "health", OPEN, 0, WORKER, weir__health_answer},
@@ -31,9 +32,9 @@ static const struct weir__route routes[] = {
     {GET, "livez", OPEN, 0, LOOP, weir__livez_answer},
     {GET, "metrics", LOCAL, MANAGE, WORKER, weir__metrics_answer},
     {GET, "$servicebus/websocket", OPEN, 0, LOOP, weir__upgrade_answer},
-    {POST, "*/messages", HUB, SEND, LOOP, weir__rest_answer},
-    {POST, "*/partitions/*/messages", HUB, SEND, LOOP, weir__rest_answer},
-    {POST, "*/publishers/*/messages", HUB, SEND, LOOP, weir__rest_answer},
+    {POST, "*/messages", HUB, SEND, EITHER, weir__rest_answer},
+    {POST, "*/partitions/*/messages", HUB, SEND, EITHER, weir__rest_answer},
+    {POST, "*/publishers/*/messages", HUB, SEND, EITHER, weir__rest_answer},
     {GET, "$weir/hubs", NAMESPACE, MANAGE, WORKER, weir__admin_list_hubs},
     {GET, "$weir/hubs/*", HUB, MANAGE, WORKER, weir__admin_show_hub},
     {PUT, "$weir/hubs/*", HUB, MANAGE, WORKER, weir__admin_put_hub},

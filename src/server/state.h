@@ -255,6 +255,7 @@ struct weir__connection {
     struct weir__timer timer;
     struct weir__post work;                           /* of other threads: done and ready */
     struct weir__post visit;                          /* of its own loop */
+    struct weir__post rest;                           /* of its events, in a later turn */
     struct weir__connection *next, *prev;             /* on its loop */
     struct weir__connection *queue_next, *queue_prev; /* in its loop's turn queue, */
     bool in_queue;                                    /* if it is there */

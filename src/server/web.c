@@ -9,6 +9,7 @@
 #include "server/web.h"
 
 #define OUTPUT_BYTES 65536u /* that wait for the client: the next request waits too */
+#define LARGE_BYTES 8192u   /* of a body that the loop does not read: it could take a millisecond */
 
 /* ---- lives ---- */
 
@@ -141,10 +142,8 @@ void weir__visit_trust(struct weir__visit *v)
 static void run_job(void *arg)
 {
     struct weir__visit *v = arg;
-    bool now = v->route->answer(v);
 
-    assert(now);
-    weir__visit_return(v);
+    if (v->route->answer(v)) weir__visit_return(v);
 }
 
 void weir__visit_return(struct weir__visit *v)
@@ -154,6 +153,28 @@ void weir__visit_return(struct weir__visit *v)
     assert(rc == 0); /* the loops run until everybody has returned */
 }
 
+static bool is_for_worker(const struct weir__visit *v)
+{
+    return v->route->place == WEIR__ON_WORKER ||
+           (v->route->place == WEIR__ON_EITHER && v->body.len >= LARGE_BYTES);
+}
+
+/* The answer is there, unless the route has to be asked again. false: the visit is over. */
+static bool come_back(struct weir__visit *v)
+{
+    v->away = false;
+    if (v->returned) v->returned(v);
+    if (!v->tcp) {
+        free_visit(v);
+        return false;
+    }
+    if (v->retry.running)
+        v->away = true;
+    else
+        send_answer(v);
+    return true;
+}
+
 static void answer_request(struct weir__visit *v)
 {
     assert(v->route);              /* others were answered before their body, and have no end */
@@ -161,17 +182,12 @@ static void answer_request(struct weir__visit *v)
         send_answer(v);
         return;
     }
-    if (v->route->place == WEIR__ON_LOOP) {
-        v->away = true;
-        if (!v->route->answer(v)) return;
-        v->away = false;
-    } else if (weir__worker_post(v->server->worker, &v->job) == 0) {
-        v->away = true;
-        return;
-    } else {
+    v->away = true;
+    if (is_for_worker(v) && weir__worker_post(v->server->worker, &v->job) != 0)
         weir__answer_error(v, 503, "The server is stopping.");
-    }
-    send_answer(v);
+    else if (is_for_worker(v) || !v->route->answer(v))
+        return;
+    come_back(v);
 }
 
 bool weir__visit_retry(struct weir__visit *v)
@@ -271,7 +287,7 @@ static void serve(struct weir__visit *v)
         on_event(v, &ev);
         crowded = weir__loop_turn_over(v->loop);
     }
-    if (crowded) weir__loop_defer(v->loop, &v->again); /* the rest, in the next turn */
+    if (crowded) weir__loop_put_off(v->loop, &v->again);
     weir__loop_timer_start(v->loop, &v->timer,
                            weir__http_tick(v->http, weir__loop_now_ms(v->loop)));
     note_memory(v);
@@ -297,14 +313,7 @@ static void do_back(void *arg)
 {
     struct weir__visit *v = arg;
 
-    v->away = false;
-    if (v->returned) v->returned(v);
-    if (!v->tcp) {
-        free_visit(v);
-        return;
-    }
-    send_answer(v);
-    serve(v);
+    if (come_back(v)) serve(v);
 }
 
 static void do_retry(void *arg)

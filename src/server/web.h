@@ -79,7 +79,8 @@ enum weir__route_scope {
 
 enum weir__route_place {
     WEIR__ON_LOOP,
-    WEIR__ON_WORKER /* it may wait for the disk */
+    WEIR__ON_WORKER, /* it may wait for the disk */
+    WEIR__ON_EITHER  /* the worker takes large bodies, which take long to read */
 };
 
 struct weir__route {
@@ -152,7 +153,7 @@ struct weir__visit {
     struct weir__buf body;
     struct weir__answer answer;
 
-    /* With the log: rest.c's. */
+    /* With the log or the worker: rest.c's. */
     void (*returned)(struct weir__visit *); /* on the loop, before the answer is sent; or NULL */
     struct weir__hub *hub;
     size_t unflushed;
@@ -166,7 +167,7 @@ const char *weir__visit_hub(const struct weir__visit *);
 /* If-None-Match: *, which asks to make what is not there and to change nothing else. */
 bool weir__visit_only_new(const struct weir__visit *);
 
-/* For a route on the loop: it is asked again soon, and says false now. false: it was asked for
+/* On the loop: its route is asked again soon, and there is no answer yet. false: it was asked for
  * WEIR__SERVER_BUSY_MS already, or there is no time. */
 bool weir__visit_retry(struct weir__visit *);
 
