@@ -14,7 +14,7 @@
 #if defined __SANITIZE_THREAD__ || defined PACE_THREADS
 #define PACE 23
 #elif defined __SANITIZE_ADDRESS__ || defined PACE_ADDRESSES
-#define PACE 5
+#define PACE 11
 #else
 #define PACE 1
 #endif

@@ -36,6 +36,7 @@
 #define STRANGER_FRAME 7000
 #define FRAME 60000
 #define MESSAGE ((size_t)1000000)
+#define SETTLED 8000
 
 enum { OPEN = 0x10, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END };
 
@@ -239,6 +240,7 @@ static const struct {
 struct peer {
     int fd; /* -1: none */
     uint32_t next_id;
+    uint32_t pinned; /* the id of a message that never ends; 0: none */
     uint64_t said, returns;
 };
 
@@ -374,6 +376,30 @@ static void add_churn(struct bytes *b, unsigned kind)
     free(f.at);
 }
 
+/* A message without an end, many that are settled behind it, and then, again and again, that these are:
+ * the server has to look at all of them and has nothing to tell. */
+static void add_settled(struct bytes *b, struct peer *p)
+{
+    static const uint8_t empty[] = {0x00, 0x53, 0x75, 0xa0, 0x00};
+    struct bytes f = {0};
+
+    if (!p->pinned) {
+        add_attach(b, 4, false, "pin", hub);
+        p->pinned = p->next_id;
+        add_transfer(b, 4, p->next_id++, 0, false, true, empty, sizeof empty);
+        for (int i = 0; i < SETTLED; i++)
+            add_transfer(b, 2, p->next_id++, 0, true, false, empty, sizeof empty);
+    }
+    for (int i = 0; i < 1000; i++) {
+        ADD(&f, "\x42");
+        add_number(&f, p->pinned + 1);
+        add_number(&f, p->pinned + SETTLED);
+        ADD(&f, "\x41");
+        add_frame(b, 0, DISPOSITION, 4, &f, NULL, 0);
+    }
+    free(f.at);
+}
+
 static void add_requests(struct bytes *b)
 {
     for (int i = 0; i < 200; i++) ADD(b, "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -382,7 +408,7 @@ static void add_requests(struct bytes *b)
 /* The words of one kind, some tens of kilobytes or a large message. true: they are HTTP. */
 static bool choose_words(struct bytes *b, struct peer *p, unsigned kind)
 {
-    unsigned kinds = ITEMS + 3 + (token ? ITEMS + 1 : http_port ? 1 : 0);
+    unsigned kinds = ITEMS + 3 + (token ? ITEMS + 2 : http_port ? 1 : 0);
     struct bytes m = {0};
 
     kind %= kinds;
@@ -394,6 +420,8 @@ static bool choose_words(struct bytes *b, struct peer *p, unsigned kind)
         add_churn(b, kind - ITEMS);
     } else if (!token) {
         add_requests(b);
+    } else if (kind == 2 * ITEMS + 4) {
+        add_settled(b, p);
     } else if (kind == 2 * ITEMS + 3) {
         add_batch(&m, MESSAGE);
         add_message(b, p, 2, 0x80013700, &m, FRAME);
@@ -430,7 +458,10 @@ static int attack(int64_t seconds, double rate, unsigned first_kind)
     for (int64_t now = began; now < until; now = now_ns()) {
         unsigned kind = first_kind + (unsigned)((now - began) / KIND_NS);
         int amqp = p.fd;
-        if (amqp < 0) p.next_id = token ? 1 : 0;
+        if (amqp < 0) {
+            p.next_id = token ? 1 : 0;
+            p.pinned = 0;
+        }
         if (amqp < 0 && (amqp = enter(0)) < 0) {
             nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
             continue;
