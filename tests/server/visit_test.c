@@ -6,6 +6,7 @@
 #define HEALTH "GET /health" HOST "\r\n"
 #define BUSY_MS WEIR__SERVER_BUSY_MS
 #define RETRY_MS WEIR__SERVER_RETRY_MS
+#define LARGE 8192 /* bytes of a body that the loop does not read */
 #define TOO_MUCH (WEIR__SERVER_UNFLUSHED_ALL_MAX + 1)
 
 static void leave(int fd)
@@ -71,18 +72,33 @@ static void hold_worker(void *arg)
     weir__mutex_unlock(&h->lock);
 }
 
-/* Asks for what the worker answers, and returns when the worker, which does nothing, has it. */
-static void ask_worker(struct scene *s, struct holding *h)
+/* Asks for this, and returns when the worker, which does nothing, has it. */
+static void ask_worker_for(struct scene *s, struct holding *h, const char *request)
 {
     memset(h, 0, sizeof *h);
     weir__mutex_init(&h->lock);
     weir__cond_init(&h->changed);
     weir__post_init(&h->hold, hold_worker, h);
     assert_int_equal(weir__worker_post(s->server->worker, &h->hold), 0);
-    say(s, HEALTH);
+    say(s, request);
     do {
         look_at_visit(s);
     } while (!atomic_load(&s->away));
+}
+
+static void ask_worker(struct scene *s, struct holding *h)
+{
+    ask_worker_for(s, h, HEALTH);
+}
+
+/* An event of so many bytes. */
+static const char *post_of(int bytes)
+{
+    static char text[2 * LARGE];
+
+    snprintf(text, sizeof text, "%sContent-Length: %d\r\n\r\n%0*d", "POST /eh1/messages" HOST TOKEN,
+             bytes, bytes, 1);
+    return text;
 }
 
 static void let_worker_go(struct holding *h)
@@ -107,6 +123,68 @@ static void who_leaves_the_worker_is_forgotten(void **state)
     assert_string_equal(hear(s, false), ALIVE);
     let_worker_go(&h);
     expect_visits(s, 1);
+}
+
+/* Its body is read by the worker; a smaller one is read by the loop, though the worker has no time. */
+static void a_large_event_is_with_the_worker(void **state)
+{
+    struct scene *s = *state;
+    struct holding h;
+    int first;
+
+    ask_worker_for(s, &h, post_of(LARGE));
+    first = s->fd;
+    dial(s);
+    say(s, post_of(LARGE - 1));
+    assert_string_equal(hear(s, false), POSTED);
+    let_worker_go(&h);
+    close(s->fd);
+    s->fd = first;
+    assert_string_equal(hear(s, false), POSTED);
+    say(s, POST);
+    assert_string_equal(hear(s, false), POSTED);
+}
+
+static void a_busy_log_is_asked_again_for_a_large_event(void **state)
+{
+    struct scene *s = *state;
+
+    atomic_store(&s->server->unflushed, TOO_MUCH);
+    hurry_through(RETRY_MS);
+    say(s, post_of(LARGE));
+    assert_int_equal(strncmp(hear(s, false), "HTTP/1.1 503 Service Unavailable\r\n", 34), 0);
+    assert_int_equal(atomic_load(&hurry.count), BUSY_MS / RETRY_MS);
+    hurry_watch(RETRY_MS);
+    say(s, post_of(LARGE));
+    hurry_wait(2);
+    atomic_store(&s->server->unflushed, TOO_MUCH - 1);
+    assert_string_equal(hear(s, false), POSTED);
+    atomic_fetch_sub(&s->server->unflushed, TOO_MUCH - 1);
+}
+
+/* The log turns out to be busy when nobody waits for it any more: it is not asked again. */
+static void who_leaves_the_worker_with_an_event_is_forgotten(void **state)
+{
+    struct scene *s = *state;
+    struct holding h;
+    int gone;
+
+    hurry_watch(RETRY_MS);
+    for (int busy = 0; busy < 2; busy++) {
+        atomic_store(&s->server->unflushed, busy ? TOO_MUCH : 0);
+        ask_worker_for(s, &h, post_of(LARGE));
+        gone = s->fd;
+        dial(s);
+        leave(gone);
+        say(s, "GET /livez" HOST "\r\n");
+        assert_string_equal(hear(s, false), ALIVE);
+        let_worker_go(&h);
+        expect_visits(s, 1);
+        if (!busy)
+            while (atomic_load(&s->server->unflushed)) poll(NULL, 0, 1);
+    }
+    assert_int_equal(atomic_load(&hurry.count), 0);
+    atomic_store(&s->server->unflushed, 0);
 }
 
 static void a_worker_that_has_stopped_answers_nobody(void **state)
@@ -223,6 +301,9 @@ int main(void)
         TEST(a_busy_log_is_asked_again),
         TEST(who_leaves_a_busy_log_is_forgotten),
         TEST(who_leaves_the_worker_is_forgotten),
+        TEST(a_large_event_is_with_the_worker),
+        TEST(a_busy_log_is_asked_again_for_a_large_event),
+        TEST(who_leaves_the_worker_with_an_event_is_forgotten),
         TEST(a_worker_that_has_stopped_answers_nobody),
         TEST(what_the_worker_has_is_answered_before_the_end),
         TEST(a_server_that_stops_waits_for_no_busy_log),
