@@ -59,6 +59,22 @@ static void a_rule_is_read(void **state)
     weir__order_fini(&o);
 }
 
+/* One that is longer does not reach into what lies behind it. */
+static void a_key_has_64_bytes(void **state)
+{
+    char body[128];
+    struct weir__order o;
+
+    (void)state;
+    for (int more = 0; more < 3; more++) {
+        snprintf(body, sizeof body, "{\"primary_key\":\"%0*d\"}", WEIR__ACCESS_KEY_MAX + more, 1);
+        assert_int_equal(read(&o, body, WEIR__ORDER_RULE, NULL), more ? WEIR_EINVAL : 0);
+        assert_int_equal(strlen(o.key[WEIR__KEY_PRIMARY]), more ? 0 : WEIR__ACCESS_KEY_MAX);
+        assert_string_equal(o.key[WEIR__KEY_SECONDARY], "");
+        weir__order_fini(&o);
+    }
+}
+
 static void mistakes_are_named(void **state)
 {
     static const struct {
@@ -143,9 +159,8 @@ static void groups_have_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hub_is_read),
-        cmocka_unit_test(a_rule_is_read),
-        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(a_hub_is_read),       cmocka_unit_test(a_rule_is_read),
+        cmocka_unit_test(a_key_has_64_bytes),  cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(groups_have_a_limit),
     };
 
