@@ -180,9 +180,6 @@ function(weir_test NAME)
         endif()
         add_executable(${test} EXCLUDE_FROM_ALL ${source})
         target_compile_definitions(${test} PRIVATE WEIR_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
-        # What tests do themselves takes little time, and compiling hundreds of them takes much.
-        target_compile_options(${test} PRIVATE $<IF:$<BOOL:${WEIR_SANITIZE}>,-O0,-O1>
-                               $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
         target_link_libraries(${test} PRIVATE ${WEIR_CMOCKA})
         weir_link(${test} PRIVATE ${with_UNPARSED_ARGUMENTS})
         add_test(NAME ${test} COMMAND ${test})
