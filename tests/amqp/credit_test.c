@@ -273,8 +273,8 @@ static void a_message_under_way_is_not_drained(void **state)
     peer_fini(&p);
 }
 
-/* When half of it is used, a receiver gives it anew, and asks for nothing in return. */
-static void credit_is_given_anew(void **state)
+/* When half of it is used, a receiver gives it again, and asks for nothing in return. */
+static void credit_is_given_again(void **state)
 {
     struct manners keeping = {.credit = 10, .trusted = true};
     struct weir__amqp_composite c;
@@ -337,7 +337,7 @@ int main(void)
         cmocka_unit_test(a_window_is_opened_at_half),
         cmocka_unit_test(only_who_is_asked_drains),
         cmocka_unit_test(a_message_under_way_is_not_drained),
-        cmocka_unit_test(credit_is_given_anew),
+        cmocka_unit_test(credit_is_given_again),
         cmocka_unit_test(an_echo_speaks_of_links_that_are_there),
     };
 

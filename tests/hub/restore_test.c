@@ -202,6 +202,9 @@ static void paths_have_a_length(void **state)
     assert_fails(weir__backup_restore(TO, path, &o, &result, &m.world.err), WEIR_ETOOBIG,
                  "the folder's path is too long");
     assert_false(is_there(m.world.disk, "ppp"));
+    assert_fails(weir__backup_restore(path, "target", &o, &result, &m.world.err), WEIR_ETOOBIG,
+                 "the folder's path is too long");
+    assert_false(is_there(m.world.disk, "target"));
     assert_fails(weir__backup_run(WORLD_DIR, path, &o, &result, &m.world.err), WEIR_ETOOBIG,
                  "the folder's path is too long");
     assert_false(is_there(m.world.disk, "ppp"));
