@@ -15,7 +15,6 @@
  *
  * A point is distinct when the disk left behind is. */
 #include <inttypes.h>
-#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -436,8 +435,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_sabotage_is_caught),
     };
 
-    mallopt(M_MMAP_THRESHOLD, 64 << 20); /* logs come and go: their buffers are used again */
-    mallopt(M_TRIM_THRESHOLD, 512 << 20);
     if (argc > 1) return run_at_length(strtoull(argv[1], NULL, 10));
     return cmocka_run_group_tests_name("crash", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "support/simfs.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,10 +32,19 @@ static struct sim_file *file_of(struct weir__file *file)
     return (struct sim_file *)(void *)file;
 }
 
+/* Disks come and go by the thousand: what they and their logs had is used again, not given back. */
+static void keep_memory(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 512 << 20);
+}
+
 struct simfs *simfs_new(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct simfs *s = simfs__alloc(sizeof *s);
 
+    pthread_once(&once, keep_memory);
     s->base.ops = &fs_ops;
     weir__mutex_init(&s->lock);
     return s;
