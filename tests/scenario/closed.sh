@@ -1,6 +1,8 @@
 #!/bin/bash
 # Every command with standard input, output and error closed, in all combinations: it ends as it does
-# with them open, and not a byte of what it says lands in a file of the hubs. about 30 s
+# with them open, and not a byte of what it says lands in a file of the hubs.
+# about 12 s
+# gcc only
 . "$(dirname "$0")/serving.bash"
 : >out
 : >err
