@@ -241,16 +241,53 @@ static bool joins(const struct weir__manifest_segment *has,
            has->end == next->previous_end;
 }
 
+static int heads_of(const struct weir__backup_job *job, const struct weir__manifest_segment *seg,
+                    uint64_t end, uint32_t partitions, struct weir__head *out)
+{
+    char dir[WEIR__HUB_PATH_BYTES], name[WEIR__SEGMENT_NAME_BYTES];
+    struct weir__backup_log copy = {job->options->fs, dir, job->log.hub_id};
+
+    weir__namespace_hub_dir(job->to, job->log.hub_id, dir);
+    snprintf(name, sizeof name, "%08" PRIu64 ".seg", seg->name);
+    return weir__backup_heads(&copy, name, end, partitions, out, NULL);
+}
+
+/* Whether a copy, which joins the next segment, is of another line: events that differ have other times
+ * or places. What cannot be read proves nothing. */
+static int is_of_another_line(const struct weir__backup_job *job, uint32_t partitions,
+                              const struct weir__manifest_segment *has,
+                              const struct weir__manifest_segment *next, bool *out,
+                              struct weir_error *err)
+{
+    struct weir__head *left = calloc(partitions, 2 * sizeof *left), *found;
+
+    *out = false;
+    if (!left) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    found = left + partitions;
+    if (heads_of(job, has, has->end, partitions, left) == 0 &&
+        heads_of(job, next, 0, partitions, found) == 0)
+        for (uint32_t i = 0; i < partitions; i++)
+            *out |= left[i].last_offset != found[i].last_offset ||
+                    left[i].last_time_ms != found[i].last_time_ms;
+    free(left);
+    return 0;
+}
+
 /* A copy of a segment that the folder does not have, in front of its successor. */
 static int insert(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
-                  const struct weir__manifest_segment *has, bool *out_done, struct weir_error *err)
+                  uint32_t partitions, const struct weir__manifest_segment *has, bool *out_done,
+                  struct weir_error *err)
 {
     struct weir__manifest_segment *grown;
+    bool other = false;
     uint32_t at = 0;
+    int rc = 0;
 
     while (at < hub->segment_count && !joins(has, &hub->segments[at])) at++;
-    *out_done = at < hub->segment_count;
-    if (!*out_done) return 0;
+    if (at < hub->segment_count)
+        rc = is_of_another_line(job, partitions, has, &hub->segments[at], &other, err);
+    *out_done = rc == 0 && at < hub->segment_count && !other;
+    if (!*out_done) return rc;
     grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
     if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     memmove(grown + at + 1, grown + at, (hub->segment_count++ - at) * sizeof *grown);
@@ -270,7 +307,7 @@ static struct weir__manifest_segment *find_number(const struct weir__manifest_hu
 /* From the newest to the oldest, so that each has its successor. *missing: segments that the folder
  * has lost; those that are found here are not missing any more. */
 static int keep_good(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
-                     uint64_t first, uint64_t *missing, struct weir_error *err)
+                     uint32_t partitions, uint64_t first, uint64_t *missing, struct weir_error *err)
 {
     const struct weir__manifest_hub *former = job->former;
     int rc = 0;
@@ -284,7 +321,7 @@ static int keep_good(const struct weir__backup_job *job, struct weir__manifest_h
             !is_good_copy(job, has))
             continue;
         if (!seg)
-            rc = insert(job, hub, has, &done, err);
+            rc = insert(job, hub, partitions, has, &done, err);
         else if (is_copy_of(has, seg))
             take_over(job, seg, has);
         if (done) --*missing;
@@ -294,16 +331,21 @@ static int keep_good(const struct weir__backup_job *job, struct weir__manifest_h
 
 /* Puts segments of the former backup in front, as long as they join. */
 static int keep_expired(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
-                        uint64_t *first, struct weir_error *err)
+                        uint32_t partitions, uint64_t *first, struct weir_error *err)
 {
     const struct weir__manifest_hub *former = job->former;
     struct weir__manifest_segment *grown;
+    bool kept = false, other = false; /* neighbours in the former backup are of one line */
+    int rc = 0;
 
     for (uint32_t i = former ? former->segment_count : 0; i > 0; i--) {
         const struct weir__manifest_segment *old = &former->segments[i - 1];
         const struct weir__manifest_segment *next = &hub->segments[0];
 
         if (old->number == 0 || next->number != *first || !joins(old, next)) continue;
+        if (!kept) rc = is_of_another_line(job, partitions, old, next, &other, err);
+        if (rc != 0 || other) return rc;
+        kept = true;
         grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
         if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
         memmove(grown + 1, grown, hub->segment_count++ * sizeof *grown);
@@ -374,8 +416,9 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     if (first < m->control.first_segment) first = m->control.first_segment;
     drop_expired(hub, first);
     rc = verify_row(job, row, hub, err);
-    if (rc == 0) rc = keep_good(job, hub, first, &row->missing, err);
-    if (rc == 0 && job->options->keep_expired) rc = keep_expired(job, hub, &first, err);
+    if (rc == 0) rc = keep_good(job, hub, m->control.partitions, first, &row->missing, err);
+    if (rc == 0 && job->options->keep_expired)
+        rc = keep_expired(job, hub, m->control.partitions, &first, err);
     if (rc == 0)
         rc = weir__backup_control(m, first, hub->segments[hub->segment_count - 1].name,
                                   &job->options->rand, &hub->control, err);

@@ -23,8 +23,7 @@ static int take_batch(void *user, const struct weir__scan_batch *b, struct weir_
                               h->position + weir__batch_bytes(h->body_bytes));
     if (!weir__index_add(seg->index, h->partition, &e))
         return weir__fail(err, WEIR_ENOMEM, "out of memory");
-    log->heads[h->partition] =
-        (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
+    log->heads[h->partition] = weir__batch_head(h);
     if (h->time_ms > log->last_time_ms) log->last_time_ms = h->time_ms;
     if (log->active_since_ms == 0) log->active_since_ms = h->time_ms;
     if (weir__producers_learn_batch(&log->producers, h, weir__control_keep_ms(&log->control)))

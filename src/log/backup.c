@@ -229,7 +229,7 @@ static void pass_batch(struct weir__backup_moment *m, const struct weir__batch_h
     struct weir__head *head = &m->heads[h->partition];
 
     if (h->sequence + h->count < head->next_sequence) return;
-    *head = (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
+    *head = weir__batch_head(h);
 }
 
 static int open_last(const struct weir__backup_log *log, const struct weir__segment *seg,

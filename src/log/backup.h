@@ -131,4 +131,9 @@ int weir__backup_verify(struct weir__fs *, const char *path, const struct weir__
                         uint64_t end, void (*fn)(const struct weir__backup_finding *, void *user),
                         void *user, struct weir_error *);
 
+/* What a segment knows of the partitions behind its last batch in front of `end`; with 0, in front of
+ * its first. */
+int weir__backup_heads(const struct weir__backup_log *, const char *name, uint64_t end,
+                       uint32_t partitions, struct weir__head *out, struct weir_error *);
+
 #endif

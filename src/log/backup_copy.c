@@ -256,13 +256,12 @@ static int verify_header(const struct verifying *v, struct weir__file *f, struct
     return rc;
 }
 
-int weir__backup_verify(struct weir__fs *fs, const char *path, const struct weir__segment *seg,
-                        uint64_t end, void (*fn)(const struct weir__backup_finding *, void *user),
-                        void *user, struct weir_error *err)
+/* Walks the batches of a file in front of `end`. */
+static int walk(struct weir__file *file, const struct weir__segment *seg, uint64_t end,
+                const struct weir__scan_calls *calls, struct weir_error *err)
 {
-    struct verifying v = {seg, fn, user};
-    struct weir__scan_calls calls = {verify_batch, verify_damage, &v};
-    struct weir__scan scan = {.segment = seg,
+    struct weir__scan scan = {.file = file,
+                              .segment = seg,
                               .limit = end,
                               .proof = end < weir__backup_limit(seg) ? end : seg->data,
                               .epoch_start = UINT64_MAX,
@@ -270,12 +269,65 @@ int weir__backup_verify(struct weir__fs *fs, const char *path, const struct weir
                               .partitions = WEIR__LOG_PARTITIONS_MAX};
     enum weir__scan_end how;
     uint64_t stop;
-    int rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &scan.file, err);
+    int rc = weir__scan_init(&scan, err);
 
-    if (rc == 0) rc = verify_header(&v, scan.file, err);
-    if (rc == 0) rc = weir__scan_init(&scan, err);
-    if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &stop, &how, err);
+    if (rc == 0) rc = weir__scan_run(&scan, seg->data, calls, &stop, &how, err);
     weir__scan_fini(&scan);
-    weir__file_close(scan.file);
+    return rc;
+}
+
+int weir__backup_verify(struct weir__fs *fs, const char *path, const struct weir__segment *seg,
+                        uint64_t end, void (*fn)(const struct weir__backup_finding *, void *user),
+                        void *user, struct weir_error *err)
+{
+    struct verifying v = {seg, fn, user};
+    struct weir__scan_calls calls = {verify_batch, verify_damage, &v};
+    struct weir__file *file = NULL;
+    int rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &file, err);
+
+    if (rc == 0) rc = verify_header(&v, file, err);
+    if (rc == 0) rc = walk(file, seg, end, &calls, err);
+    weir__file_close(file);
     return rc == 0 ? 0 : weir__wrap(err, rc, "checking %s", path);
+}
+
+/* ---- where a segment leaves the partitions ---- */
+
+struct following {
+    struct weir__head *heads;
+    uint32_t partitions;
+};
+
+static int follow_batch(void *user, const struct weir__scan_batch *b, struct weir_error *err)
+{
+    const struct following *to = user;
+
+    (void)err;
+    if (b->h.partition < to->partitions) to->heads[b->h.partition] = weir__batch_head(&b->h);
+    return 0;
+}
+
+static int follow_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+{
+    (void)user;
+    (void)from;
+    (void)to;
+    (void)err;
+    return 0;
+}
+
+int weir__backup_heads(const struct weir__backup_log *log, const char *name, uint64_t end,
+                       uint32_t partitions, struct weir__head *out, struct weir_error *err)
+{
+    struct following to = {out, partitions};
+    struct weir__scan_calls calls = {follow_batch, follow_damage, &to};
+    struct weir__file *file = NULL;
+    struct weir__segment seg;
+    int rc = weir__backup_segment_read(log, name, &seg, err);
+
+    if (rc == 0) rc = weir__log_open_name(log->fs, log->dir, name, WEIR__FS_READ_ONLY, &file, err);
+    if (rc == 0) rc = weir__segment_read_heads(file, &seg.h, partitions, out, NULL, err);
+    if (rc == 0 && end > seg.data) rc = walk(file, &seg, end, &calls, err);
+    weir__file_close(file);
+    return rc;
 }

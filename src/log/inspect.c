@@ -87,7 +87,7 @@ static int see_batch(void *user, const struct weir__scan_batch *b, struct weir_e
     in->events += h->count;
     if (h->sequence > expect->next_sequence) /* no number is higher than UNKNOWN */
         tell_hole(in, h->partition, expect->next_sequence, h->sequence - 1);
-    *expect = (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
+    *expect = weir__batch_head(h);
     if (in->gaps) weir__gaps_batch(in->gaps, h);
     if (!b->body_good) {
         struct weir__log_finding f = {.kind = WEIR__LOG_DAMAGE,

@@ -78,6 +78,12 @@ int weir__segment_read_heads(struct weir__file *, const struct weir__segment_hea
                              uint32_t partitions, struct weir__head *out,
                              struct weir__producers *producers, struct weir_error *);
 
+/* What a partition is like behind a batch. */
+static inline struct weir__head weir__batch_head(const struct weir__batch_header *h)
+{
+    return (struct weir__head){h->sequence + h->count, h->position + h->count - 1, h->time_ms};
+}
+
 /* How many of the two copies of header and heads are bad. */
 int weir__segment_check_copies(struct weir__file *, const struct weir__segment_header *,
                                int *out_bad, struct weir_error *);
