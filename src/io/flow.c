@@ -77,11 +77,17 @@ static bool read_once(struct weir__tcp *c)
     return c->tls || got == room;
 }
 
+/* What poll does not know of, such as bytes that the owner was given and has put by, waits for the next
+ * turn when the share of this one is used up. */
 void weir__tcp_read(struct weir__tcp *c)
 {
     bool more = true;
 
     refill_share(c);
+    if (!c->may_read) {
+        if (c->read_soon) weir__loop_put_off(c->loop, &c->late);
+        return;
+    }
     c->read_soon = false;
     while (more && c->state == WEIR__TCP_OPEN && !c->paused && !c->ended && c->may_read)
         more = read_once(c);

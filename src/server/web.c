@@ -246,9 +246,11 @@ static void on_event(struct weir__visit *v, const struct weir__http_event *ev)
 
 /* ---- the connection ---- */
 
-/* From here on it is a WebSocket, and this visit is over. */
+/* From here on it is a WebSocket, and this visit is over. Its frames are read, though the visit had
+ * stopped reading. */
 static void leave_for_tunnel(struct weir__visit *v)
 {
+    if (v->held) weir__tcp_resume(v->tcp);
     if (!weir__upgrade_open(v->server, v->tcp, weir__http_output(v->http),
                             weir__http_rest(v->http)))
         weir__tcp_abort(v->tcp, "no memory for a WebSocket"); /* calls closed, later */

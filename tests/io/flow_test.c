@@ -26,8 +26,10 @@ static struct {
     bool ends;      /* with the first byte that comes */
     bool full;      /* the socket takes nothing */
     bool no_room;   /* the owner takes nothing */
-    bool owed;      /* the kernel was to acknowledge what came first */
-    bool pressed;   /* it was asked again and again in one turn */
+    bool resumes;   /* it stops reading and goes on when it has had its share */
+    bool resumed;
+    bool owed;    /* the kernel was to acknowledge what came first */
+    bool pressed; /* it was asked again and again in one turn */
     uint64_t asked_turn;
     unsigned asked; /* in that turn */
 
@@ -40,6 +42,7 @@ static struct {
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
     size_t given, received, sent;
+    size_t asked_behind; /* how often the owner was asked for room when it had resumed */
     bool closed;
     struct weir_error why;
 } w;
@@ -101,6 +104,11 @@ static uint8_t *give_room(void *owner, size_t *room)
     (void)owner;
     *room = w.no_room ? 0 : w.patient ? 1000 : ROOM;
     atomic_fetch_add(&rooms, 1);
+    if (!w.resumed) return w.room;
+    weir__mutex_lock(&w.lock);
+    w.asked_behind++;
+    weir__cond_broadcast(&w.changed);
+    weir__mutex_unlock(&w.lock);
     return w.room;
 }
 
@@ -113,6 +121,11 @@ static void on_received(void *owner, size_t bytes)
         count(bytes);
     if (w.ends) weir__tcp_end(w.tcp);
     if (w.received == 0) w.owed = w.tcp->owes_ack;
+    if (w.resumes && !w.tcp->may_read) {
+        w.resumed = true;
+        weir__tcp_pause(w.tcp);
+        weir__tcp_resume(w.tcp);
+    }
     weir__mutex_lock(&w.lock);
     w.received += bytes;
     weir__cond_broadcast(&w.changed);
@@ -346,6 +359,32 @@ static void an_owner_without_room_is_asked_once(void **state)
     assert_int_equal(atomic_load(&rooms), 1);
 }
 
+static void give_share(void *arg)
+{
+    (void)arg;
+    w.to_give = SHARE;
+    weir__tcp_pause(w.tcp);
+    weir__tcp_resume(w.tcp);
+}
+
+/* It may have put bytes by that it takes now, and the socket has no more that would call it. */
+static void an_owner_that_resumes_is_asked_in_the_next_turn(void **state)
+{
+    struct weir__post give;
+    struct server s;
+    int fd;
+
+    (void)state;
+    clear();
+    w.resumes = true;
+    fd = start(&s, NULL);
+    wait_for(&w.received, 1); /* the socket's own byte */
+    weir__post_init(&give, give_share, NULL);
+    assert_int_equal(weir__loop_post(weir__loops_at(s.loops, 0), &give), 0);
+    wait_for(&w.asked_behind, 1);
+    stop(&s, fd);
+}
+
 /* A peer that goes on sending to one that has ended is not read for ever. */
 static void what_comes_after_the_end_has_a_limit(void **state)
 {
@@ -455,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_stall_is_counted_from_its_beginning),
         cmocka_unit_test(few_bytes_are_acknowledged),
         cmocka_unit_test(an_owner_without_room_is_asked_once),
+        cmocka_unit_test(an_owner_that_resumes_is_asked_in_the_next_turn),
         cmocka_unit_test(what_comes_after_the_end_has_a_limit),
         cmocka_unit_test(what_tls_holds_is_read_in_the_next_turn),
         cmocka_unit_test(tls_waits_for_its_socket),

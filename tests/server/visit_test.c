@@ -4,6 +4,10 @@
 
 #define POST "POST /eh1/messages" HOST TOKEN "Content-Length: 5\r\n\r\nevent"
 #define HEALTH "GET /health" HOST "\r\n"
+#define WEBSOCKET                                                                                  \
+    "GET /$servicebus/websocket" HOST "Upgrade: websocket\r\nConnection: Upgrade\r\n"              \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"                 \
+    "Sec-WebSocket-Protocol: AMQPWSB10\r\n\r\n"
 #define BUSY_MS WEIR__SERVER_BUSY_MS
 #define RETRY_MS WEIR__SERVER_RETRY_MS
 #define LARGE 8192 /* bytes of a body that the loop does not read */
@@ -123,6 +127,28 @@ static void who_leaves_the_worker_is_forgotten(void **state)
     assert_string_equal(hear(s, false), ALIVE);
     let_worker_go(&h);
     expect_visits(s, 1);
+}
+
+/* What the client says at once comes while the request in front of the WebSocket's is away. */
+static void a_websocket_behind_a_request_is_read(void **state)
+{
+    static const char hello[] = {'\x82',  '\x88',    'k',       'e',       'y',
+                                 's',     'A' ^ 'k', 'M' ^ 'e', 'Q' ^ 'y', 'P' ^ 's',
+                                 3 ^ 'k', 1 ^ 'e',   'y',       's',       '\0'};
+    struct scene *s = *state;
+    struct holding h;
+    char got[10];
+
+    ask_worker_for(s, &h, HEALTH WEBSOCKET);
+    say(s, hello);
+    do {
+        look_at_visit(s);
+    } while (!atomic_load(&s->held));
+    let_worker_go(&h);
+    assert_int_equal(strncmp(hear(s, false), "HTTP/1.1 200 OK\r\n", 17), 0);
+    assert_int_equal(strncmp(hear(s, true), "HTTP/1.1 101 ", 13), 0);
+    assert_int_equal(patience_recv_all(s->fd, got, sizeof got), sizeof got);
+    assert_memory_equal(got + 2, "AMQP\3\1\0\0", 8);
 }
 
 /* Its body is read by the worker; a smaller one is read by the loop, though the worker has no time. */
@@ -301,6 +327,7 @@ int main(void)
         TEST(a_busy_log_is_asked_again),
         TEST(who_leaves_a_busy_log_is_forgotten),
         TEST(who_leaves_the_worker_is_forgotten),
+        TEST(a_websocket_behind_a_request_is_read),
         TEST(a_large_event_is_with_the_worker),
         TEST(a_busy_log_is_asked_again_for_a_large_event),
         TEST(who_leaves_the_worker_with_an_event_is_forgotten),
