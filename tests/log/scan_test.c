@@ -190,6 +190,17 @@ static int no_damage(void *user, uint64_t from, uint64_t to, struct weir_error *
     return 0;
 }
 
+static struct weir__segment segment_by_hand(uint16_t version, uint64_t secret)
+{
+    return (struct weir__segment){.h = {.version = version,
+                                        .partitions = 2,
+                                        .base = WEIR__LOG_ORIGIN,
+                                        .capacity = HAND_BYTES},
+                                  .stamp = weir__batch_stamp(1, secret),
+                                  .data = WEIR__LOG_ORIGIN + FRONT,
+                                  .end = WEIR__LOG_ORIGIN + HAND_BYTES};
+}
+
 static struct weir__file *write_by_hand(struct simfs *disk, const struct weir__segment *seg,
                                         const struct by_hand *batches)
 {
@@ -237,13 +248,7 @@ static void what_was_there_before_is_not_walked(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct weir__segment seg = {.h = {.version = WEIR__SEGMENT_VERSION,
-                                          .partitions = 2,
-                                          .base = WEIR__LOG_ORIGIN,
-                                          .capacity = HAND_BYTES},
-                                    .stamp = weir__batch_stamp(1, 5),
-                                    .data = WEIR__LOG_ORIGIN + FRONT,
-                                    .end = WEIR__LOG_ORIGIN + HAND_BYTES};
+        struct weir__segment seg = segment_by_hand(WEIR__SEGMENT_VERSION, 5);
         struct weir__scan scan = weir__scan_sealed(&seg, 0);
         int good = 0;
         struct weir__scan_calls calls = {count_batch, no_damage, &good};
@@ -266,6 +271,49 @@ static void what_was_there_before_is_not_walked(void **state)
     }
 }
 
+static int pass_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+{
+    (void)user, (void)from, (void)to, (void)err;
+    return 0;
+}
+
+/* Behind a bad batch of the first format version a header may claim as many events as there are bad bytes,
+ * and no more. Later versions have other means. */
+static void a_gap_of_version_1_hides_no_more_than_fits(void **state)
+{
+    static const struct {
+        uint16_t version;
+        uint64_t lost; /* events that the header behind the bad bytes tells of */
+        int good;
+    } cases[] = {{1, 88, 2}, {1, 89, 1}, {2, 89, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct by_hand batches[] = {{5, 0, 0, 3}, {5, 0, 3, 1}, {5, 0, 3 + cases[i].lost, 1}};
+        const struct weir__head start[2] = {{0}};
+        struct weir__segment seg = segment_by_hand(cases[i].version, 0);
+        struct weir__scan scan = weir__scan_sealed(&seg, 0);
+        int good = 0;
+        struct weir__scan_calls calls = {count_batch, pass_damage, &good};
+        struct simfs *disk = simfs_new();
+        enum weir__scan_end how;
+        uint64_t end;
+
+        assert_int_equal(weir__batch_bytes(8), 88);
+        scan.file = write_by_hand(disk, &seg, batches);
+        scan.start = start;
+        scan.proof = seg.data + HAND_BATCHES * weir__batch_bytes(8);
+        simfs_flip(disk, "f", (FRONT + weir__batch_bytes(8)) * 8);
+        assert_int_equal(weir__scan_init(&scan, NULL), 0);
+        assert_int_equal(weir__scan_run(&scan, seg.data, &calls, &end, &how, NULL), 0);
+        assert_int_equal(good, cases[i].good);
+        assert_int_equal(end, scan.proof);
+        weir__scan_fini(&scan);
+        weir__file_close(scan.file);
+        simfs_free(disk);
+    }
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -274,6 +322,7 @@ int main(void)
         CASE(a_backup_finds_all_of_it),
         CASE(one_bad_batch_is_one_range),
         cmocka_unit_test(what_was_there_before_is_not_walked),
+        cmocka_unit_test(a_gap_of_version_1_hides_no_more_than_fits),
     };
 
     return cmocka_run_group_tests_name("scan", tests, NULL, NULL);
