@@ -279,6 +279,21 @@ static void what_is_held_outlives_its_place(void **state)
     weir__tail_fini(&t);
 }
 
+/* What nobody has filled in is zero, and not what was in the memory before: it goes to the disk. */
+static void what_is_not_known_is_zero(void **state)
+{
+    static const uint8_t zeros[BLOCK];
+    struct weir__bytes parts[WEIR__FS_PARTS_MAX];
+    struct weir__tail t;
+
+    (void)state;
+    start(&t, MIB, BEGIN);
+    assert_int_equal(add(&t, 8, 0), WEIR__TAIL_READY);
+    assert_int_equal(weir__tail_parts(&t, BEGIN, BEGIN + 8, parts), 1);
+    assert_memory_equal(parts[0].at, zeros, BEGIN % BLOCK);
+    weir__tail_fini(&t);
+}
+
 static void without_memory_it_says_so(void **state)
 {
     struct weir_error err = {0};
@@ -312,6 +327,7 @@ int main(void)
         cmocka_unit_test(a_large_batch_goes_alone),
         cmocka_unit_test(there_are_so_many_blocks),
         cmocka_unit_test(what_is_held_outlives_its_place),
+        cmocka_unit_test(what_is_not_known_is_zero),
         cmocka_unit_test(without_memory_it_says_so),
     };
 
