@@ -379,6 +379,54 @@ static void last_header_is_gone(void **state)
     place_fini(&p);
 }
 
+/* ---- a control file that is being written ---- */
+
+#define CONTROL_TRIES 200u
+#define CONTROL_COPIES 2
+#define CONTROL_COPY_BYTES (64u << 10)
+
+struct writer {
+    unsigned reads, last; /* of the control file; with the last one it is whole again */
+};
+
+static void flip_control(struct simfs *disk)
+{
+    for (uint64_t i = 0; i < CONTROL_COPIES; i++)
+        simfs_flip(disk, DIR "/control", (i * CONTROL_COPY_BYTES + 100) * 8);
+}
+
+static void mend_control(struct simfs *disk, enum simfs_call kind, bool entering, void *user)
+{
+    struct writer *w = user;
+
+    if (kind == SIMFS_READ && entering && ++w->reads == w->last) flip_control(disk);
+}
+
+/* So many times it is read before it counts as damaged. */
+static void a_control_file_is_read_again(void **state)
+{
+    (void)state;
+    for (unsigned last = CONTROL_TRIES; last <= CONTROL_TRIES + 1; last++) {
+        struct writer w = {.last = last};
+        struct weir__backup_moment m;
+        struct weir_error err = {0};
+        struct place p;
+        int rc;
+
+        place_init(&p);
+        flip_control(p.disk);
+        simfs_hook(p.disk, mend_control, &w);
+        rc = weir__backup_moment_take(&p.outside, &m, &err);
+        simfs_hook(p.disk, NULL, NULL);
+        assert_int_equal(rc, last == CONTROL_TRIES ? 0 : WEIR_ECORRUPT);
+        if (rc != 0) assert_int_equal(w.reads, CONTROL_TRIES);
+        if (rc != 0)
+            assert_non_null(strstr(err.text, "both copies in the control file are damaged"));
+        weir__backup_moment_fini(&m);
+        place_fini(&p);
+    }
+}
+
 /* ---- the control file of a copy ---- */
 
 static int fill_in_order(void *self, void *out, size_t len, struct weir_error *err)
@@ -728,6 +776,7 @@ int main(void)
         cmocka_unit_test(bytes_of_an_earlier_opening),
         cmocka_unit_test(damage_in_front_of_the_end),
         cmocka_unit_test(last_header_is_gone),
+        cmocka_unit_test(a_control_file_is_read_again),
         cmocka_unit_test(control_of_a_copy),
         cmocka_unit_test(expired_meanwhile),
         cmocka_unit_test(what_is_missing_may_be_a_file_without_a_header),
