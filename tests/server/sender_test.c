@@ -489,6 +489,29 @@ static void a_busy_log_is_waited_for(void **state)
     assert_numbers(s, 0, 0, 1, WEIR__RUN_EVENTS_MAX + 5);
 }
 
+/* And it holds whatever comes behind the run, which is not lost. */
+static void what_follows_a_run_waits_with_it(void **state)
+{
+    struct scene *s = *state;
+
+    assert_true(fill_log(s) > 0);
+    send_some(s, 0, 0, 5);
+    weir__amqp_detach(s->links[0], NULL);
+    carry(s->client, s->c.engine);
+    do {
+        assert_true(weir__amqp_next(s->c.engine, &s->c.event));
+    } while (weir__connection_on_event(&s->c, &s->c.event));
+    assert_int_equal(s->c.event.type, WEIR__AMQP_EVENT_DETACH);
+    assert_int_equal(s->c.run.events.count, 5);
+    assert_false(weir__connection_on_event(&s->c, &s->c.event));
+    assert_int_equal(weir__hub_flush(s->hub, INT64_MAX, NULL), 0);
+    assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    assert_null(s->c.run.sender);
+    talk(s);
+    flush(s);
+    assert_numbers(s, 0, 0, 1, 5);
+}
+
 /* The time of this hub counts, from when it was met busy, and it has an end. */
 static void a_busy_log_has_its_time(void **state)
 {
@@ -568,6 +591,7 @@ int main(void)
         TEST(the_link_ends_behind_its_events),
         TEST(a_run_is_refused_as_one),
         TEST(a_busy_log_is_waited_for),
+        TEST(what_follows_a_run_waits_with_it),
         TEST(a_busy_log_has_its_time),
         TEST(a_busy_log_is_not_waited_for_any_longer),
         TEST(no_memory_for_a_run),
