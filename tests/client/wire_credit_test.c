@@ -190,6 +190,18 @@ static void credit_follows_what_was_read(void **state)
     check(9 * size, 0, credits, 9, "9 2 5");
 }
 
+/* What comes just now counts beside what waits: together they leave no room, until some were read. */
+static void what_comes_and_what_waits_count_together(void **state)
+{
+    static const unsigned credits[] = {1, 1, 1, 2, 2, 2, 3};
+
+    (void)state;
+    size = 4096;
+    sends[0] = 10;
+    sends[1] = 2;
+    check(10 * size, 0, credits, 7, "10 2 3");
+}
+
 /* The same by number, without regard to size. */
 static void credit_follows_how_many_were_read(void **state)
 {
@@ -284,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_first_credit),
         TEST(credit_follows_what_was_read),
+        TEST(what_comes_and_what_waits_count_together),
         TEST(credit_follows_how_many_were_read),
         TEST(large_messages_count_at_once),
         TEST(small_messages_count_little_by_little),
