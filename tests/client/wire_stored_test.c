@@ -34,6 +34,8 @@ static unsigned desired;     /* attaches that wanted batches */
 static char selector[128];   /* of the last attach */
 static atomic_uint attaches; /* that the server has seen */
 static uint32_t asked_for;   /* the partition */
+static unsigned sessions;    /* in which links were attached, one after the other */
+static struct weir__amqp_session *session;
 
 /* ---- the server ---- */
 
@@ -49,6 +51,8 @@ static void note_attach(struct moody *m, const struct weir__amqp_event *ev)
     struct weir__amqp_value v, descriptor;
 
     (void)m;
+    sessions += ev->link->s != session;
+    session = ev->link->s;
     desired += desires(&ev->fields->attach.desired_capabilities);
     if (weir__amqp_composite_of(&ev->fields->attach.source, WEIR__AMQP_KIND_SET(WEIR__AMQP_SOURCE),
                                 &source, NULL) == 0 &&
@@ -71,7 +75,8 @@ static int start(void **state)
 {
     (void)state;
     alarm(HANG_S);
-    script_len = said = desired = 0;
+    script_len = said = desired = sessions = 0;
+    session = NULL;
     asked_for = 0;
     atomic_store(&attaches, 0);
     atomic_store(&sent_bytes, 0);
@@ -355,6 +360,26 @@ static void a_broken_batch_that_was_not_desired_ends_it(void **state)
     assert_int_equal(desired, 0);
 }
 
+/* Its place in the session is free then, and only once. */
+static void a_link_that_was_ended_leaves_room_for_another(void **state)
+{
+    const struct weir_receiver_options o = {.size = sizeof o, .events_max = 100};
+    struct weir_receiver *r[2];
+    struct weir_received got;
+    struct weir *w;
+
+    (void)state;
+    spoil_body(say_batch(0));
+    w = open_moody();
+    assert_ok(weir_receiver_open(&r[0], w, "h", 0, &o, &err));
+    assert_int_equal(weir_receiver_receive(r[0], 1, PATIENCE_MS, &got, &err), WEIR_ECORRUPT);
+    weir_receiver_close(r[0]);
+    assert_ok(weir_receiver_open(&r[1], w, "h", 0, &o, &err));
+    close_moody(w, r[1]);
+    assert_int_equal(atomic_load(&attaches), 2);
+    assert_int_equal(sessions, 1);
+}
+
 /* Whole, and still no row of events from its second one on: these are missing, and told so. */
 static void a_body_that_cannot_be_walked_is_passed_over(void **state)
 {
@@ -512,6 +537,7 @@ int main(void)
         TEST(a_new_link_goes_on_behind_the_newest_message),
         TEST(a_broken_batch_is_asked_for_again_as_events),
         TEST(a_broken_batch_that_was_not_desired_ends_it),
+        TEST(a_link_that_was_ended_leaves_room_for_another),
         TEST(a_body_that_cannot_be_walked_is_passed_over),
         TEST(memory_is_limited_in_bytes),
         TEST(a_server_that_sends_too_much_is_left),
