@@ -271,6 +271,7 @@ static void rules_have_a_limit(void **state)
     }
     snprintf(rule.name, sizeof rule.name, "one-more");
     assert_int_equal(weir_rule_create(w, "h", &rule, &err), WEIR_ELIMIT);
+    assert_int_equal(weir_rule_renew(w, "h", "one-more", &rule, &err), WEIR_ENOTFOUND);
 }
 
 static void options_of_any_age_are_understood(void **state)
