@@ -102,6 +102,26 @@ static void limits(void **state)
     assert_int_equal(walk(text, names), WEIR_EINVAL);
 }
 
+/* A name may fill what was lent for strings to the last byte. */
+static void names_are_read_where_strings_are_lent(void **state)
+{
+    static const char text[] = "{\"abc\":1}";
+    struct weir__json_members members;
+    enum weir__json_token value;
+    struct weir__json json;
+    char *room = malloc(sizeof "abc");
+
+    (void)state;
+    assert_non_null(room);
+    weir__json_init(&json, weir__bytes_of(text, sizeof text - 1));
+    weir__json_lend(&json, room, sizeof "abc");
+    assert_int_equal(weir__json_next(&json, &value, &err), 0);
+    weir__json_members_init(&members, &json);
+    assert_int_equal(weir__json_members_next(&members, &value, &err), 0);
+    assert_string_equal(members.name, "abc");
+    free(room);
+}
+
 static void what_is_no_json(void **state)
 {
     char names[1024];
@@ -120,6 +140,7 @@ int main(void)
         cmocka_unit_test(no_name_twice),
         cmocka_unit_test(another_object_may_have_the_same_name),
         cmocka_unit_test(limits),
+        cmocka_unit_test(names_are_read_where_strings_are_lent),
         cmocka_unit_test(what_is_no_json),
     };
 
