@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,37 @@ static void a_path_is_told(void **state)
     assert_non_null(strstr(err.text, "notifying the service manager: sendto"));
     unlink(path);
     assert_int_equal(weir__notify_send(path, "READY=1", &err), WEIR_ENOTFOUND);
+    rmdir(dir);
+}
+
+/* Leaves bytes where the next call has its variables. */
+static __attribute__((noinline)) void use_the_stack(void)
+{
+    volatile uint8_t used[8192];
+
+    for (size_t i = 0; i < sizeof used; i++) used[i] = 'x';
+}
+
+/* Its NUL is the last byte of an address. */
+static void the_longest_path_is_told(void **state)
+{
+    char dir[] = "/tmp/weir-notify-XXXXXX", path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    struct weir_error err = {0};
+    int fd, rc;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    memset(path, 'a', sizeof path - 1);
+    path[sizeof path - 1] = '\0';
+    memcpy(path, dir, strlen(dir));
+    path[strlen(dir)] = '/';
+    fd = listen_at(path);
+    use_the_stack();
+    rc = weir__notify_send(path, "READY=1", &err);
+    if (rc != 0) fail_msg("%s", err.text);
+    expect_told(fd, "READY=1");
+    close(fd);
+    unlink(path);
     rmdir(dir);
 }
 
@@ -115,6 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_is_told),
+        cmocka_unit_test(the_longest_path_is_told),
         cmocka_unit_test(a_name_outside_the_file_system_is_told),
         cmocka_unit_test(who_does_not_listen_is_not_waited_for),
         cmocka_unit_test(nobody_to_tell_is_fine_and_nonsense_is_not),
