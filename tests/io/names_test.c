@@ -272,6 +272,20 @@ static void an_address_of_others_does_not_matter(void **state)
     assert_int_equal(b.count, 0);
 }
 
+/* Which link an address of IPv6 is of is part of it, to its last byte. */
+static void a_link_that_is_not_there_is_told(void **state)
+{
+    struct weir__bound b;
+    struct weir_error err = {0};
+
+    (void)state;
+    if (weir__bind("[::1]:0", 8, &b, &err) != 0) skip();
+    leave(&b);
+    assert_int_not_equal(weir__bind("[fe80::1%16777217]:5671", 8, &b, &err), 0);
+    assert_string_equal(err.text, "listening on [fe80::1]:5671: bind: No such device");
+    assert_int_equal(b.count, 0);
+}
+
 /* Somebody may have the port at one of them: then it is not listened on at any. */
 static void all_or_none(void **state)
 {
@@ -341,6 +355,7 @@ int main(void)
         cmocka_unit_test(all_addresses_have_one_port),
         cmocka_unit_test(both_families_are_listened_on),
         cmocka_unit_test(an_address_of_others_does_not_matter),
+        cmocka_unit_test(a_link_that_is_not_there_is_told),
         cmocka_unit_test(all_or_none),
         cmocka_unit_test(the_other_family_alone_and_held),
         cmocka_unit_test(an_unknown_name_is_told),
