@@ -10,7 +10,8 @@
  *                    overtakes the queue
  *
  * So what comes late adds to a turn SMALL_NS and one connection's share of small messages, or one large
- * message. Every turn takes at least one message from the queue, so no connection waits for ever. */
+ * message. The queue has its place among what is deferred, first come, first served, and gives up at least
+ * one message each time it is served, so no connection waits for ever. */
 #include "server/state.h"
 
 #define LARGE_BYTES 16384u
