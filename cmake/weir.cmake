@@ -87,9 +87,9 @@ endif()
 # Without optimisation the compiler takes what a call sets for what is never set, and does not know how
 # long a text is.
 if(sanitize)
-    set(test_options -O0 -Wno-maybe-uninitialized)
+    set(test_options -O0 $<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 elseif(CMAKE_BUILD_TYPE STREQUAL RelWithDebInfo)
-    set(test_options -Og -g1 -Wno-format-truncation)
+    set(test_options -Og -g1 $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>)
 endif()
 
 find_package(Threads REQUIRED)
