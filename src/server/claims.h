@@ -22,13 +22,14 @@ struct weir__claim_kept {
 };
 
 struct weir__claims {
-    struct weir__claim_kept **at;
+    struct weir__claim_kept **at; /* sorted by path, without regard to case; no two are the same */
     uint32_t count, cap;
+    uint32_t reviewed; /* so many of the first were, by a review that is under way */
 };
 
 void weir__claims_fini(struct weir__claims *);
 
-/* Copied; takes the place of a claim for the same path, or of one that has expired. WEIR_ELIMIT:
+/* Copied; takes the place of a claim for the same path. Those that have expired make room. WEIR_ELIMIT:
  * more than WEIR__SERVER_CLAIMS_MAX. */
 int weir__claims_add(struct weir__claims *, const struct weir__claim *, int64_t now_s,
                      struct weir_error *);
@@ -38,9 +39,11 @@ int weir__claims_add(struct weir__claims *, const struct weir__claim *, int64_t 
 int64_t weir__claims_until(const struct weir__claims *, const struct weir__access_path *,
                            unsigned rights, int64_t now_s);
 
-/* Asks of each claim what it is worth now; one that is worth nothing goes. */
+/* Asks of each claim what it is worth now; one that is worth nothing goes. A review begins from the first;
+ * each next is one claim, and false when all were asked. Claims may be added between. */
 typedef unsigned (*weir__claims_worth_fn)(const struct weir__claim *, void *user);
-void weir__claims_review(struct weir__claims *, weir__claims_worth_fn, void *user);
+void weir__claims_review(struct weir__claims *);
+bool weir__claims_review_next(struct weir__claims *, weir__claims_worth_fn, void *user);
 
 int weir__claims_denied(const char *what, struct weir_error *);
 

@@ -65,11 +65,14 @@ static void enter_loop(struct weir__connection *c)
 
 static void leave_loop(struct weir__connection *c)
 {
+    struct weir__server_loop *l = loop_of(c);
+
+    if (l->review_next == c) l->review_next = c->next;
     if (c->next) c->next->prev = c->prev;
     if (c->prev)
         c->prev->next = c->next;
     else
-        loop_of(c)->connections = c->next;
+        l->connections = c->next;
     weir__mutex_lock(&c->server->lock);
     c->server->connections--;
     weir__cond_broadcast(&c->server->changed);
@@ -218,7 +221,7 @@ static void pass_time(struct weir__connection *c)
 
     if (awaits_token(c) && now_ms >= c->began_ms + c->server->token_ms) close_stranger(c);
     at = weir__amqp_tick(c->engine, now_ms); /* which knows how long a close may take */
-    if (c->expires_s != INT64_MAX) weir__rights_expire(c);
+    weir__rights_pass(c);
     take_events(c);
     at = next_visit(c, at, now_ms);
     /* A timer that fires too early costs less than one that is moved for every frame. */
@@ -277,7 +280,8 @@ static void serve(struct weir__connection *c)
     take_events(c);
     if (was_left(c)) weir__amqp_lost(c->engine);
     pass_time(c);
-    if (c->crowded && !c->in_queue) weir__loop_put_off(c->loop, &c->rest);
+    if ((c->crowded && !c->in_queue) || weir__rights_pending(c))
+        weir__loop_put_off(c->loop, &c->rest);
     if (c->stopping && c->unflushed == 0 && !has_more(c))
         close_with(c, WEIR__AMQP_COND_FORCED, "The server is stopping.");
     note_memory(c);

@@ -31,6 +31,7 @@ void weir__duty_end(struct weir__duty *d)
     weir__amqp_link_set_user(d->link, NULL);
     d->link = NULL;
     atomic_fetch_sub(&c->server->links, 1);
+    weir__rights_forget(d);
     if (d->next) d->next->prev = d->prev;
     if (d->prev)
         d->prev->next = d->next;

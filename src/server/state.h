@@ -210,12 +210,24 @@ void weir__run_drop(struct weir__run *);
 
 /* ---- rights ---- */
 
-#define WEIR__RIGHTS_SLICE 256u /* connections of a loop that are reviewed in one turn */
+/* A walk over the claims of a connection and then its links, or over its links only. It may take several
+ * turns. */
+struct weir__rights_walk {
+    enum { WEIR__WALK_NONE, WEIR__WALK_CLAIMS, WEIR__WALK_LINKS } step;
+    struct weir__duty *next; /* whose turn it is in the second step */
+    bool of_rules;           /* they have changed; else time has passed */
+    bool asked;              /* another is to begin behind it: rules have changed, again */
+};
 
-/* Detaches links whose claim has run out and was not renewed. */
-void weir__rights_expire(struct weir__connection *);
-/* Rules have changed: looks at all claims again, and detaches links that rest on nothing now. */
+/* Rules have changed: looks at all claims again, and detaches links that rest on nothing now. Soon: pass
+ * does it. */
 void weir__rights_review(struct weir__connection *);
+/* Does that, and detaches links whose claim has run out and was not renewed, until the turn is over;
+ * pending: it has to be called in a later one, too. */
+void weir__rights_pass(struct weir__connection *);
+bool weir__rights_pending(const struct weir__connection *);
+/* A duty is about to leave its connection's list. */
+void weir__rights_forget(struct weir__duty *);
 /* From here on changes of the namespace's rules are heard; server.c ends that. */
 void weir__rights_watch(struct weir__server *);
 /* From any thread: every connection is reviewed soon, and HTTP asks again before it answers. */
@@ -253,14 +265,15 @@ struct weir__connection {
     struct weir__tcp *tcp; /* NULL: it has ended */
     struct weir__amqp *engine;
     struct weir__timer timer;
-    struct weir__post work;                           /* of other threads: done and ready */
-    struct weir__post visit;                          /* of its own loop */
-    struct weir__post rest;                           /* of its events, in a later turn */
+    struct weir__post work;  /* of other threads: done and ready */
+    struct weir__post visit; /* of its own loop */
+    struct weir__post rest;  /* of its events, or of a look at its rights, in a later turn */
     struct weir__connection *next, *prev;             /* on its loop */
     struct weir__connection *queue_next, *queue_prev; /* in its loop's turn queue, */
     bool in_queue;                                    /* if it is there */
     char host[WEIR__CONNECTION_HOST_MAX];             /* of the peer's open: how it calls us */
     struct weir__claims claims;
+    struct weir__rights_walk walk;
     struct weir__duty *duties;
     uint32_t turn;                 /* whose it is to be pumped first */
     struct weir__bytes last_words; /* sent behind the engine's output: for other protocols */
@@ -281,7 +294,7 @@ struct weir__connection {
     size_t reader_bytes;               /* of events and batches that were read for receivers */
     struct weir__account account;      /* of what it holds in memory */
     struct weir__newcomer stranger;    /* until it is trusted */
-    uint64_t rights_seen;              /* the server's rights, when they were reviewed */
+    uint64_t rights_seen;              /* the server's rights, when a review was asked for */
     bool trusted;
     bool refused;     /* it has shown a token that was not valid */
     bool held;        /* room was asked for and refused */
@@ -324,7 +337,7 @@ bool weir__connection_certified(const struct weir__connection *, struct weir__tl
 /* The peer has shown who it is. */
 void weir__connection_trust(struct weir__connection *);
 
-/* On its loop: weir__rights_review, and what follows from it. */
+/* On its loop: weir__rights_review, and what follows from it, as far as this turn has time. */
 void weir__connection_review(struct weir__connection *);
 
 /* On its loop: closes it when what it sent is on disk. */
@@ -366,7 +379,9 @@ struct weir__server_loop {
     struct weir__turn_queue queue;
     struct weir__post stop;
     struct weir__post review;
-    struct weir__timer review_more; /* the next slice */
+    struct weir__post review_more;        /* the rest of a review, in a later turn: */
+    struct weir__connection *review_next; /* whose turn it is; NULL: none is under way */
+    uint64_t review_rights;               /* the server's rights, when it began */
     bool stopping;
 };
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/steps.h"
 #include "server/server.h"
 
 #define NOW 1000
@@ -86,13 +87,76 @@ static void is_reviewed(void **state)
     assert_int_equal(add(&c, "eh2", WEIR__RIGHT_SEND, 2000), 0);
     assert_int_equal(add(&c, "eh1", WEIR__RIGHT_SEND, 2000), 0);
     assert_int_equal(add(&c, "eh3", WEIR__RIGHT_SEND, 2000), 0);
-    weir__claims_review(&c, worth, &asked);
+    weir__claims_review(&c);
+    while (weir__claims_review_next(&c, worth, &asked)) continue;
     assert_int_equal(asked, 3);
     assert_int_equal(c.count, 2);
     assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, NOW), 2000);
     assert_int_equal(until(&c, "eh2", WEIR__RIGHTS_ALL, NOW), 0);
     assert_int_equal(until(&c, "eh3", WEIR__RIGHT_SEND, NOW), 0);
     assert_int_equal(until(&c, "eh3", WEIR__RIGHT_LISTEN, NOW), 2000);
+    weir__claims_fini(&c);
+}
+
+/* Counts who was asked; those of eh1 are worth nothing. */
+static unsigned count(const struct weir__claim *claim, void *user)
+{
+    unsigned *asked = user;
+
+    asked[strtoul(claim->path.text + 4, NULL, 10)]++;
+    return claim->path.text[2] == '1' ? 0 : claim->rights;
+}
+
+static void add_some(struct weir__claims *c, char hub, int from, int to, int64_t now_s)
+{
+    struct weir__claim claim;
+    char path[32];
+
+    for (int i = from; i < to; i++) {
+        snprintf(path, sizeof path, "eh%c/%d", hub, i);
+        claim = claim_of(path, WEIR__RIGHT_SEND, hub == '2' ? NOW + 1 : 2000);
+        assert_int_equal(weir__claims_add(c, &claim, now_s, NULL), 0);
+    }
+}
+
+/* Whatever comes before and behind it meanwhile, and whatever goes to make room. */
+static void is_reviewed_bit_by_bit(void **state)
+{
+    unsigned asked[64] = {0};
+    struct weir__claims c = {0};
+
+    (void)state;
+    add_some(&c, '1', 0, 10, NOW);
+    add_some(&c, '2', 10, 15, NOW);
+    add_some(&c, '3', 15, 30, NOW);
+    weir__claims_review(&c);
+    for (int i = 0; i < 20; i++) assert_true(weir__claims_review_next(&c, count, asked));
+    add_some(&c, '0', 40, 50, NOW + 1);
+    add_some(&c, '4', 50, 60, NOW + 1); /* which needs the room of eh2 */
+    while (weir__claims_review_next(&c, count, asked)) continue;
+    assert_int_equal(c.count, 15 + 10 + 10);
+    for (int i = 0; i < 30; i++) assert_int_equal(asked[i], 1);
+    for (int i = 30; i < 50; i++) assert_int_equal(asked[i], 0);
+    for (int i = 50; i < 60; i++) assert_int_equal(asked[i], 1);
+    assert_int_equal(until(&c, "eh1/3", WEIR__RIGHT_SEND, NOW), 0);
+    assert_int_equal(until(&c, "eh3/20/x", WEIR__RIGHT_SEND, NOW), 2000);
+    weir__claims_fini(&c);
+}
+
+/* However many there are. */
+static void few_are_looked_at(void **state)
+{
+    struct weir__claims c = {0};
+    uint64_t before;
+
+    (void)state;
+    add_some(&c, '1', 0, WEIR__SERVER_CLAIMS_MAX - 1, NOW);
+    assert_int_equal(add(&c, "eh1/ConsumerGroups/g", WEIR__RIGHT_SEND, 3000), 0);
+    before = WEIR__STEPS();
+    assert_int_equal(until(&c, "EH1/consumergroups/G/Partitions/1", WEIR__RIGHT_SEND, NOW), 3000);
+    assert_true(WEIR__STEPS() - before <= 6 * 12); /* beginnings, halvings */
+    assert_int_equal(until(&c, "eh1/77/Partitions", WEIR__RIGHT_SEND, NOW), 2000);
+    assert_int_equal(until(&c, "eh1/7x", WEIR__RIGHT_SEND, NOW), 0);
     weir__claims_fini(&c);
 }
 
@@ -121,10 +185,9 @@ static void not_too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(covers_what_is_below),
-        cmocka_unit_test(ends_and_is_renewed),
-        cmocka_unit_test(is_reviewed),
-        cmocka_unit_test(not_too_many),
+        cmocka_unit_test(covers_what_is_below), cmocka_unit_test(ends_and_is_renewed),
+        cmocka_unit_test(is_reviewed),          cmocka_unit_test(is_reviewed_bit_by_bit),
+        cmocka_unit_test(few_are_looked_at),    cmocka_unit_test(not_too_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
 /* ---- the server's side ---- */
 
 #define AS_IT_IS SIZE_MAX
-#define FLOWS 500      /* their answers are more than a stranger's output holds */
+#define FLOWS 500 /* their answers are more than a stranger's output holds */
+#define MANY 256u
 #define FRAME_MS 30000 /* from the first byte of a frame to its last */
 
 static struct {
@@ -335,24 +336,24 @@ static void what_waits_for_the_output_is_taken(void **state)
 static void a_rule_that_changes_is_for_all_of_many(void **state)
 {
     struct scene *s = *state;
-    int own, others[WEIR__RIGHTS_SLICE];
+    int own, others[MANY];
 
     come_in(s, PLAIN);
     attach(s, "l");
     own = s->fd;
-    for (unsigned i = 0; i < WEIR__RIGHTS_SLICE; i++) {
+    for (unsigned i = 0; i < MANY; i++) {
         dial_at(s, weir__server_amqp(s->server));
         others[i] = s->fd;
     }
     s->fd = own;
-    expect_connections(s, WEIR__RIGHTS_SLICE + 1);
+    expect_connections(s, MANY + 1);
     assert_int_equal(weir__namespace_rule_rotate(s->ns, NULL, "RootManageSharedAccessKey",
                                                  WEIR__KEY_PRIMARY, "new", NULL),
                      0);
     await(s, &client.detached);
     assert_string_equal(client.text, "Unauthorized access. The access rule or key of this link was "
                                      "removed or changed.");
-    for (unsigned i = 0; i < WEIR__RIGHTS_SLICE; i++) close(others[i]);
+    for (unsigned i = 0; i < MANY; i++) close(others[i]);
 }
 
 static void who_says_its_last_byte_is_let_go(void **state)

@@ -57,7 +57,7 @@ static void expect_detached(struct scene *s, const char *text)
 static void expire_at(struct scene *s, int64_t ms)
 {
     s->world.time.wall_ms = NOW_S * 1000 + ms;
-    weir__rights_expire(&s->c);
+    weir__rights_pass(&s->c);
 }
 
 /* Each with its own, to the second; a link that needs no right stays. */
@@ -174,6 +174,7 @@ static void review(struct scene *s)
 {
     atomic_fetch_add(&s->server.rights, 1);
     weir__rights_review(&s->c);
+    weir__rights_pass(&s->c);
     assert_int_equal(s->c.rights_seen, atomic_load(&s->server.rights));
 }
 
