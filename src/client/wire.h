@@ -330,6 +330,8 @@ struct weir__wire {
     bool met;                  /* somebody who speaks AMQP has answered there, once */
     bool useful;               /* this connection has carried something */
     bool fallen;               /* the engine has told its end: what follows is of no use */
+    bool known;                /* why this connection ended: its last event tells nothing new */
+    bool deaf;                 /* the other side reads no more: no batch is sent */
     bool starved;              /* a sender waits for room in the output */
     bool any_fresh;            /* a link is fresh or ended */
     struct weir__post work;

@@ -127,7 +127,7 @@ static void on_close(struct weir__wire *w, const struct weir__amqp_event *ev)
     struct weir_error why;
 
     w->fallen = true;
-    if (w->stage == WEIR__WIRE_CLOSING || !w->tcp) return; /* it is known already */
+    if (w->stage == WEIR__WIRE_CLOSING || w->known) return;
     cure = weir__wire_error(&ev->error, &why);
     weir__wrap(&why, why.code, "the connection was closed");
     if (cure == WEIR__WIRE_CLAIM && w->stage == WEIR__WIRE_DIALING)
@@ -278,13 +278,36 @@ static void received(void *owner, size_t bytes)
     serve(w);
 }
 
+/* The other side says nothing more, and frames of it may lie in the input: they had to wait for room
+ * in the output, which nobody reads any more. The output is dropped, so that they are taken: they may
+ * tell what was accepted, and why it left. Every round takes frames of the input, or rests of messages
+ * that were begun, and neither grows. */
+static void hear_out(struct weir__wire *w)
+{
+    while (weir__amqp_choked(w->engine)) {
+        w->deaf = true;
+        weir__amqp_sent(w->engine, weir__amqp_output(w->engine).len);
+        take_events(w);
+    }
+}
+
+static void lose(struct weir__wire *w)
+{
+    hear_out(w);
+    weir__amqp_lost(w->engine);
+    take_events(w);
+}
+
+/* Behind output that was dropped nothing is written: the other side has a part of a frame. */
 static void ended(void *owner)
 {
     struct weir__wire *w = owner;
 
-    weir__amqp_lost(w->engine);
-    take_events(w);
-    weir__tcp_end(w->tcp);
+    lose(w);
+    if (w->deaf)
+        weir__tcp_abort(w->tcp, "the other side left without reading");
+    else
+        weir__tcp_end(w->tcp);
 }
 
 static struct weir__bytes output(void *owner)
@@ -303,8 +326,7 @@ static void sent(void *owner, size_t bytes)
 static void clear(struct weir__wire *w)
 {
     if (w->engine) {
-        weir__amqp_lost(w->engine);
-        take_events(w);
+        lose(w);
         weir__amqp_free(w->engine);
     }
     w->engine = NULL;
@@ -352,6 +374,7 @@ static void judge_end(struct weir__wire *w, const struct weir_error *why)
                                       : why->code == WEIR_EDENIED ? WEIR__WIRE_NOT_TLS
                                                                   : WEIR__WIRE_BROKEN;
 
+    w->known = true;
     if (w->fallen) return;
     if (why->code == 0) weir__fail(&said, WEIR_EUNREACHABLE, "the other side hung up");
     if (failure != WEIR__WIRE_STRANGER && why->code != WEIR_ENOMEM) said.code = WEIR_EUNREACHABLE;
@@ -365,6 +388,7 @@ static void closed(void *owner, const struct weir_error *why)
     bool closing = w->stage == WEIR__WIRE_CLOSING;
 
     w->tcp = NULL;
+    hear_out(w);
     if (!closing) judge_end(w, why);
     clear(w);
     if (closing) {
@@ -425,9 +449,10 @@ static void dial(struct weir__wire *w)
     int rc = make_engine(w, &err);
 
     w->stage = WEIR__WIRE_DIALING;
-    w->fallen = false;
+    w->fallen = w->known = w->deaf = false;
     if (rc == 0) rc = make_road(w, &err);
     if (rc == 0) return;
+    w->known = true;
     set_trouble(w, &err);
     clear(w);
     if (weir__wire_is_final(w, &err)) fail_waiting(w, &err);

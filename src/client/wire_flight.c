@@ -168,10 +168,12 @@ static int send_next(struct weir__wire_sender *s)
     return 0;
 }
 
+/* What the other side would not read waits for the next connection. */
 static void pump(struct weir__wire_link *l)
 {
     int rc = 0;
 
+    if (l->wire->deaf) return;
     while (rc == 0) rc = send_next(of_link(l));
     if (rc == WEIR_EBUSY && weir__amqp_link_credit(l->end.link) > 0) l->wire->starved = true;
     weir__wire_write_soon(l->wire);

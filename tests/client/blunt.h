@@ -28,10 +28,13 @@
 #define BLUNT_CREDIT 1000
 #define BLUNT_TURN_MS 5
 
+struct blunt;
+
 /* Of sessions, but for the first of a connection, which is that of $cbs. */
 struct blunt_manners {
     uint32_t handle_max; /* 0: one link */
     uint32_t window;     /* transfers at a time; 0: as many as there is credit for */
+    size_t message_max;  /* bytes that a link takes; 0: 1 MiB */
     bool deaf;           /* to detach: it is never answered */
     bool no_marks;       /* knows no idempotent producers */
     unsigned drop_desk;  /* so many times a link of $management is detached instead of a reply: */
@@ -43,6 +46,8 @@ struct blunt_manners {
      * properties on, with replies before it that nobody waits for. */
     void (*heard)(struct weir__bytes frame);
     void (*tell)(struct weir__amqp_writer *);
+    /* Instead of the outcome of a batch, unless it says no. */
+    bool (*took)(struct blunt *, uint16_t channel, const struct weir__amqp_composite *);
 };
 
 struct blunt_link {
@@ -336,7 +341,9 @@ static inline void blunt_on_attach(struct blunt *b, uint16_t channel,
     l->receives = !c->attach.role.u;
     snprintf(l->name, sizeof l->name, "%.*s", (int)name.len, (const char *)name.at);
     c->attach.role = weir__amqp_unsigned(WEIR__AMQP_BOOL, l->receives);
-    c->attach.max_message_size = weir__amqp_unsigned(WEIR__AMQP_ULONG, 1 << 20);
+    c->attach.max_message_size =
+        weir__amqp_unsigned(WEIR__AMQP_ULONG,
+                            b->manners.message_max ? b->manners.message_max : 1 << 20);
     if (*l->name != '$') atomic_fetch_add(&b->attaches, 1);
     if (*l->name != '$' && !b->manners.no_marks)
         c->attach.properties = blunt_marks(space, sizeof space);
@@ -347,27 +354,34 @@ static inline void blunt_on_attach(struct blunt *b, uint16_t channel,
     if (l->receives) blunt_flow(b, channel, handle);
 }
 
+static inline void blunt_accept(struct blunt *b, uint16_t channel,
+                                const struct weir__amqp_composite *c)
+{
+    struct weir__amqp_composite d, accepted;
+    uint8_t space[32];
+
+    weir__amqp_composite_init(&accepted, WEIR__AMQP_ACCEPTED);
+    weir__amqp_composite_init(&d, WEIR__AMQP_DISPOSITION);
+    d.disposition.role = weir__amqp_unsigned(WEIR__AMQP_BOOL, WEIR__AMQP_RECEIVER);
+    d.disposition.first = d.disposition.last = blunt_uint(b->sessions[channel].seen - 1);
+    if (c->transfer.delivery_id.type != WEIR__AMQP_NULL)
+        d.disposition.first = d.disposition.last = c->transfer.delivery_id;
+    d.disposition.settled = weir__amqp_unsigned(WEIR__AMQP_BOOL, 1);
+    d.disposition.state = weir__amqp_composite_value(&accepted, space, sizeof space);
+    blunt_say_amqp(b, channel, &d);
+}
+
 /* The outcome comes first, and the window behind it, for the session and for no link. */
 static inline void blunt_take_batch(struct blunt *b, uint16_t channel,
                                     const struct weir__amqp_composite *c)
 {
     struct blunt_session *s = &b->sessions[channel];
-    struct weir__amqp_composite d, accepted;
-    uint8_t space[32];
 
     if (!c->transfer.more.u) {
         atomic_fetch_add(&b->batches, 1);
-        weir__amqp_composite_init(&accepted, WEIR__AMQP_ACCEPTED);
-        weir__amqp_composite_init(&d, WEIR__AMQP_DISPOSITION);
-        d.disposition.role = weir__amqp_unsigned(WEIR__AMQP_BOOL, WEIR__AMQP_RECEIVER);
-        d.disposition.first = d.disposition.last = blunt_uint(s->seen - 1);
-        if (c->transfer.delivery_id.type != WEIR__AMQP_NULL)
-            d.disposition.first = d.disposition.last = c->transfer.delivery_id;
-        d.disposition.settled = weir__amqp_unsigned(WEIR__AMQP_BOOL, 1);
-        d.disposition.state = weir__amqp_composite_value(&accepted, space, sizeof space);
-        blunt_say_amqp(b, channel, &d);
+        if (!b->manners.took || !b->manners.took(b, channel, c)) blunt_accept(b, channel, c);
     }
-    if (s->room > 0) return;
+    if (b->fd < 0 || s->room > 0) return;
     s->room = b->manners.window ? b->manners.window : BLUNT_CREDIT;
     blunt_flow(b, channel, -1);
 }
