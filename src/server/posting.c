@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/json.h"
+#include "base/steps.h"
 
 #define BATCH_TYPE "application/vnd.microsoft.servicebus.json"
 
@@ -12,6 +13,7 @@
 struct event {
     struct weir__amqp_properties properties;
     struct weir__amqp_pair pairs[WEIR__POSTING_PROPERTIES_MAX];
+    uint16_t sorted[WEIR__POSTING_PROPERTIES_MAX]; /* the pairs in the order of their names */
     uint32_t pair_count;
     struct weir__bytes key; /* at is NULL: none */
     struct weir__bytes data;
@@ -56,19 +58,47 @@ static struct weir__bytes keep(struct event *e, const void *at, size_t len)
     return weir__bytes_of(to, len);
 }
 
-/* What comes twice is there once, as it was said last: a map of AMQP has no two equal names. */
+/* Any order will do. */
+static int compare(struct weir__bytes a, struct weir__bytes b)
+{
+    if (a.len != b.len) return a.len < b.len ? -1 : 1;
+    return memcmp(a.at, b.at, a.len);
+}
+
+/* The place of a name among the sorted ones, where it is or belongs. */
+static uint32_t find_place(const struct event *e, struct weir__bytes name)
+{
+    uint32_t place = 0, end = e->pair_count;
+
+    while (place < end) {
+        uint32_t middle = (place + end) / 2;
+        WEIR__STEP();
+        if (compare(name, e->pairs[e->sorted[middle]].name) > 0)
+            place = middle + 1;
+        else
+            end = middle;
+    }
+    return place;
+}
+
+/* What comes twice is there once, as it was said last: a map of AMQP has no two equal names. A body
+ * may say the same names again and again, so that finding one must not take long. */
 static int add_pair(struct event *e, struct weir__bytes name, struct weir__amqp_value value,
                     struct weir_error *err)
 {
-    for (uint32_t i = 0; i < e->pair_count; i++) {
-        struct weir__amqp_pair *p = &e->pairs[i];
-        if (p->name.len != name.len || memcmp(p->name.at, name.at, name.len) != 0) continue;
+    uint32_t place = find_place(e, name);
+    struct weir__amqp_pair *p = place < e->pair_count ? &e->pairs[e->sorted[place]] : NULL;
+
+    if (p && compare(p->name, name) == 0) {
         p->value = value;
         return 0;
     }
     if (e->pair_count == WEIR__POSTING_PROPERTIES_MAX)
         return weir__fail(err, WEIR_EINVAL, "an event has at most %d properties",
                           WEIR__POSTING_PROPERTIES_MAX);
+    memmove(e->sorted + place + 1, e->sorted + place,
+            (e->pair_count - place) * sizeof e->sorted[0]);
+    e->sorted[place] = (uint16_t)e->pair_count;
     e->pairs[e->pair_count++] = (struct weir__amqp_pair){name, value};
     return 0;
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/steps.h"
 #include "http/http.h"
 
 #define POST "POST /eh1/messages HTTP/1.1\r\nHost: h\r\n"
@@ -333,6 +334,33 @@ static void limits_are_within(void **state)
     assert_int_equal(s->batch.key.len, 512);
 }
 
+#define REPEATS 20000u
+#define STEPS_FOR_A_NAME 9u /* of as many as there may be */
+
+/* However often a body says the same names, to find one takes no longer; and the last word counts. */
+static void names_may_be_said_again_and_again(void **state)
+{
+    static char body[32 * REPEATS] = "[{\"Body\":\"\",\"UserProperties\":{";
+    struct scene *s = *state;
+    size_t len = strlen(body);
+    uint64_t began = WEIR__STEPS();
+    struct weir__amqp_message m;
+    char name[16];
+
+    for (unsigned i = 0; i < REPEATS; i++)
+        len += (size_t)snprintf(body + len, sizeof body - len, "%s\"p%u\":%u", i ? "," : "",
+                                97 * i % WEIR__POSTING_PROPERTIES_MAX, i);
+    snprintf(body + len, sizeof body - len, "}}]");
+    assert_int_equal(read(s, BATCH, body), 0);
+    assert_true(WEIR__STEPS() - began < 4 * (uint64_t)REPEATS * STEPS_FOR_A_NAME);
+    m = message(s, 0);
+    assert_int_equal(count_properties(&m), WEIR__POSTING_PROPERTIES_MAX);
+    for (unsigned i = REPEATS - WEIR__POSTING_PROPERTIES_MAX; i < REPEATS; i++) {
+        snprintf(name, sizeof name, "p%u", 97 * i % WEIR__POSTING_PROPERTIES_MAX);
+        assert_int_equal(property(&m, name).i, i);
+    }
+}
+
 /* What HTTP itself uses is no property of an event; what only looks like it is one. */
 static void fields_of_http_are_left_out(void **state)
 {
@@ -415,6 +443,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(mistakes_in_fields_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(properties_have_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_are_within, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(names_may_be_said_again_and_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(fields_of_http_are_left_out, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_batch_is_known_by_its_type, set_up, tear_down),
         cmocka_unit_test_setup_teardown(properties_of_the_broker, set_up, tear_down),
