@@ -59,8 +59,10 @@ void weir__server_stop(struct weir__server *s)
             weir__loop_post(weir__loops_at(s->loops, i), &s->at[i].stop);
         wait_for_end(s);
     }
+    weir__worker_stop(s->bodies);
     weir__worker_stop(s->worker); /* what it did goes back to the loops */
     weir__loops_free(s->loops);
+    weir__worker_free(s->bodies);
     weir__worker_free(s->worker);
     weir__report_fini(s);
     weir__issuer_fini(&s->issuer);
@@ -202,6 +204,7 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
     weir__issuer_init(&s->issuer, o);
     rc = start_loops(s, o->loops, err);
     if (rc == 0) rc = weir__worker_start(&s->worker, "weir-worker", err);
+    if (rc == 0) rc = weir__worker_start(&s->bodies, "weir-bodies", err);
     if (rc == 0) rc = take_port(s, &s->amqp, o->amqp, NULL, weir__connection_accept, err);
     if (rc == 0) rc = take_port(s, &s->amqps, o->amqps, o->tls, weir__connection_accept, err);
     if (rc == 0) rc = take_port(s, &s->http, o->http, NULL, weir__visit_accept, err);

@@ -395,7 +395,8 @@ struct weir__server {
     struct weir__server_loop *at;                       /* one for each loop */
     struct weir__listener *amqp, *amqps, *http, *https; /* NULL: not served */
     struct weir__issuer issuer;
-    struct weir__worker *worker; /* does for HTTP what may wait for the disk */
+    struct weir__worker *worker; /* does for HTTP what may wait for the disk; */
+    struct weir__worker *bodies; /* reads large bodies, for which nothing else is to wait */
     bool trace;
     bool events_only;
     const char *const *http_names;

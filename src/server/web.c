@@ -1,7 +1,7 @@
 /* web.c - one HTTP connection: requests in, answers out, one after the other.
  *
  * Whatever happens (bytes, time, an answer that comes back) ends in serve. A visit that is away,
- * with the worker or with the log, reads nothing and is not freed before it has returned. */
+ * with a worker or with the log, reads nothing and is not freed before it has returned. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,10 +153,12 @@ void weir__visit_return(struct weir__visit *v)
     assert(rc == 0); /* the loops run until everybody has returned */
 }
 
-static bool is_for_worker(const struct weir__visit *v)
+/* Who is to answer; NULL: the loop. */
+static struct weir__worker *worker_for(const struct weir__visit *v)
 {
-    return v->route->place == WEIR__ON_WORKER ||
-           (v->route->place == WEIR__ON_EITHER && v->body.len >= LARGE_BYTES);
+    if (v->route->place == WEIR__ON_WORKER) return v->server->worker;
+    return v->route->place == WEIR__ON_EITHER && v->body.len >= LARGE_BYTES ? v->server->bodies
+                                                                            : NULL;
 }
 
 /* The answer is there, unless the route has to be asked again. false: the visit is over. */
@@ -177,16 +179,17 @@ static bool come_back(struct weir__visit *v)
 
 static void answer_request(struct weir__visit *v)
 {
+    struct weir__worker *worker;
+
     assert(v->route);              /* others were answered before their body, and have no end */
     if (!weir__route_allowed(v)) { /* who was slow with the body, or waited for a busy log */
         send_answer(v);
         return;
     }
     v->away = true;
-    if (is_for_worker(v) && weir__worker_post(v->server->worker, &v->job) != 0)
-        weir__answer_error(v, 503, "The server is stopping.");
-    else if (is_for_worker(v) || !v->route->answer(v))
-        return;
+    worker = worker_for(v);
+    if (worker ? weir__worker_post(worker, &v->job) == 0 : !v->route->answer(v)) return;
+    if (worker) weir__answer_error(v, 503, "The server is stopping.");
     come_back(v);
 }
 
@@ -310,7 +313,7 @@ void weir__visit_stop(struct weir__visit *v)
     if (v->tcp) serve(v);
 }
 
-/* The worker or the log is done. */
+/* A worker or the log is done. */
 static void do_back(void *arg)
 {
     struct weir__visit *v = arg;

@@ -11,8 +11,9 @@
  *   upgrade.c  /$servicebus/websocket: AMQP inside a WebSocket
  *
  * A request is answered on its connection's loop; or on the server's worker, when the answer may
- * have to wait for the disk; or when the log says that something is durable. While somebody else
- * has it the connection reads nothing.
+ * have to wait for the disk; or when the log says that something is durable. Large bodies of events
+ * have a worker of their own: many of them delay neither /health nor administration. While somebody
+ * else has a request its connection reads nothing.
  *
  * Limits, each with its answer:
  *
@@ -80,7 +81,7 @@ enum weir__route_scope {
 enum weir__route_place {
     WEIR__ON_LOOP,
     WEIR__ON_WORKER, /* it may wait for the disk */
-    WEIR__ON_EITHER  /* the worker takes large bodies, which take long to read */
+    WEIR__ON_EITHER  /* the bodies' worker takes large ones, which take long to read */
 };
 
 struct weir__route {
@@ -134,8 +135,8 @@ struct weir__visit {
     struct weir__tcp *tcp; /* NULL: it has ended */
     struct weir__http *http;
     struct weir__timer timer;
-    struct weir__post job;           /* for the worker */
-    struct weir__post back;          /* from the worker or the log */
+    struct weir__post job;           /* for a worker */
+    struct weir__post back;          /* from a worker or the log */
     struct weir__post again;         /* of its own loop */
     struct weir__visit *next, *prev; /* on its loop */
     bool held;                       /* room was asked for and refused */
@@ -153,7 +154,7 @@ struct weir__visit {
     struct weir__buf body;
     struct weir__answer answer;
 
-    /* With the log or the worker: rest.c's. */
+    /* With the log or a worker: rest.c's. */
     void (*returned)(struct weir__visit *); /* on the loop, before the answer is sent; or NULL */
     struct weir__hub *hub;
     size_t unflushed;

@@ -1,4 +1,4 @@
-/* visit_test.c - a connection of HTTP whose request has to wait, for a log or for the worker, and a
+/* visit_test.c - a connection of HTTP whose request has to wait, for a log or for a worker, and a
  * client or a server that goes meanwhile. */
 #include "server/visitor.h"
 
@@ -11,6 +11,7 @@
 #define BUSY_MS WEIR__SERVER_BUSY_MS
 #define RETRY_MS WEIR__SERVER_RETRY_MS
 #define LARGE 8192 /* bytes of a body that the loop does not read */
+#define STOPPING "<Detail>The server is stopping.</Detail>"
 #define TOO_MUCH (WEIR__SERVER_UNFLUSHED_ALL_MAX + 1)
 
 static void leave(int fd)
@@ -76,14 +77,23 @@ static void hold_worker(void *arg)
     weir__mutex_unlock(&h->lock);
 }
 
-/* Asks for this, and returns when the worker, which does nothing, has it. */
-static void ask_worker_for(struct scene *s, struct holding *h, const char *request)
+static void prepare(struct holding *h)
 {
     memset(h, 0, sizeof *h);
     weir__mutex_init(&h->lock);
     weir__cond_init(&h->changed);
     weir__post_init(&h->hold, hold_worker, h);
-    assert_int_equal(weir__worker_post(s->server->worker, &h->hold), 0);
+}
+
+static void hold(struct holding *h, struct weir__worker *worker)
+{
+    prepare(h);
+    assert_int_equal(weir__worker_post(worker, &h->hold), 0);
+}
+
+/* Asks for this, and returns when a worker, which does nothing, has it. */
+static void ask_for(struct scene *s, const char *request)
+{
     say(s, request);
     do {
         look_at_visit(s);
@@ -92,7 +102,8 @@ static void ask_worker_for(struct scene *s, struct holding *h, const char *reque
 
 static void ask_worker(struct scene *s, struct holding *h)
 {
-    ask_worker_for(s, h, HEALTH);
+    hold(h, s->server->worker);
+    ask_for(s, HEALTH);
 }
 
 /* An event of so many bytes. */
@@ -103,6 +114,12 @@ static const char *post_of(int bytes)
     snprintf(text, sizeof text, "%sContent-Length: %d\r\n\r\n%0*d", "POST /eh1/messages" HOST TOKEN,
              bytes, bytes, 1);
     return text;
+}
+
+static void ask_bodies(struct scene *s, struct holding *h)
+{
+    hold(h, s->server->bodies);
+    ask_for(s, post_of(LARGE));
 }
 
 static void let_worker_go(struct holding *h)
@@ -139,7 +156,8 @@ static void a_websocket_behind_a_request_is_read(void **state)
     struct holding h;
     char got[10];
 
-    ask_worker_for(s, &h, HEALTH WEBSOCKET);
+    hold(&h, s->server->worker);
+    ask_for(s, HEALTH WEBSOCKET);
     say(s, hello);
     do {
         look_at_visit(s);
@@ -151,14 +169,14 @@ static void a_websocket_behind_a_request_is_read(void **state)
     assert_memory_equal(got + 2, "AMQP\3\1\0\0", 8);
 }
 
-/* Its body is read by the worker; a smaller one is read by the loop, though the worker has no time. */
-static void a_large_event_is_with_the_worker(void **state)
+/* Its body is read by a worker; a smaller one is read by the loop, though the worker has no time. */
+static void a_large_event_is_with_a_worker(void **state)
 {
     struct scene *s = *state;
     struct holding h;
     int first;
 
-    ask_worker_for(s, &h, post_of(LARGE));
+    ask_bodies(s, &h);
     first = s->fd;
     dial(s);
     say(s, post_of(LARGE - 1));
@@ -168,6 +186,26 @@ static void a_large_event_is_with_the_worker(void **state)
     s->fd = first;
     assert_string_equal(hear(s, false), POSTED);
     say(s, POST);
+    assert_string_equal(hear(s, false), POSTED);
+}
+
+static void large_events_do_not_delay_others(void **state)
+{
+    static const char *const others[] = {HEALTH, "GET /metrics" HOST "\r\n"};
+    struct scene *s = *state;
+    struct holding h;
+    int first;
+
+    ask_bodies(s, &h);
+    first = s->fd;
+    dial(s);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        say(s, others[i]);
+        assert_int_equal(strncmp(hear(s, false), "HTTP/1.1 200 OK\r\n", 17), 0);
+    }
+    let_worker_go(&h);
+    close(s->fd);
+    s->fd = first;
     assert_string_equal(hear(s, false), POSTED);
 }
 
@@ -198,7 +236,7 @@ static void who_leaves_the_worker_with_an_event_is_forgotten(void **state)
     hurry_watch(RETRY_MS);
     for (int busy = 0; busy < 2; busy++) {
         atomic_store(&s->server->unflushed, busy ? TOO_MUCH : 0);
-        ask_worker_for(s, &h, post_of(LARGE));
+        ask_bodies(s, &h);
         gone = s->fd;
         dial(s);
         leave(gone);
@@ -218,10 +256,13 @@ static void a_worker_that_has_stopped_answers_nobody(void **state)
     struct scene *s = *state;
 
     weir__worker_stop(s->server->worker);
-    say(s, HEALTH);
-    assert_int_equal(strncmp(hear(s, false), "HTTP/1.1 503 Service Unavailable\r\n", 34), 0);
-    assert_non_null(strstr(s->heard, "<Detail>The server is stopping.</Detail>"));
-    assert_non_null(strstr(s->heard, "\r\nRetry-After: 4\r\n"));
+    weir__worker_stop(s->server->bodies);
+    for (int i = 0; i < 2; i++) {
+        say(s, i ? post_of(LARGE) : HEALTH);
+        assert_int_equal(strncmp(hear(s, false), "HTTP/1.1 503 Service Unavailable\r\n", 34), 0);
+        assert_non_null(strstr(s->heard, STOPPING));
+        assert_non_null(strstr(s->heard, "\r\nRetry-After: 4\r\n"));
+    }
 }
 
 /* ---- a server that stops ---- */
@@ -328,7 +369,8 @@ int main(void)
         TEST(who_leaves_a_busy_log_is_forgotten),
         TEST(who_leaves_the_worker_is_forgotten),
         TEST(a_websocket_behind_a_request_is_read),
-        TEST(a_large_event_is_with_the_worker),
+        TEST(a_large_event_is_with_a_worker),
+        TEST(large_events_do_not_delay_others),
         TEST(a_busy_log_is_asked_again_for_a_large_event),
         TEST(who_leaves_the_worker_with_an_event_is_forgotten),
         TEST(a_worker_that_has_stopped_answers_nobody),
