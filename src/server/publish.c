@@ -267,3 +267,12 @@ bool weir__publish_take_done(struct weir__connection *c)
     report(c);
     return busy && c->batches == 0;
 }
+
+int weir__server_publish(struct weir__server *s, struct weir__hub *hub,
+                         const struct weir__batch *batch, uint32_t partition,
+                         const struct weir__log_producer *producer, weir__log_done_fn done,
+                         void *user, struct weir_error *err)
+{
+    if (atomic_load(&s->sealed)) return weir__fail(err, WEIR_ECLOSED, "The server is stopping.");
+    return weir__hub_publish(hub, batch, partition, producer, 0, done, user, err);
+}

@@ -1,7 +1,7 @@
 /* rest.c - events by HTTP: POST /HUB/messages, /HUB/partitions/N/messages and, for those who still
  * use it, /HUB/publishers/NAME/messages.
  *
- *   body > weir__posting_read > weir__hub_publish > (on disk) > 201
+ *   body > weir__posting_read > weir__server_publish > (on disk) > 201
  *
  * 201 means what `accepted` means in AMQP. A log that takes nothing in is asked again for
  * WEIR__SERVER_BUSY_MS, as there; then it is 503, with Retry-After. */
@@ -89,7 +89,7 @@ static int publish(struct weir__visit *v, struct weir__batch_writer *writer, str
     if (rc != 0) return rc;
     v->returned = settle;
     count_unflushed(v, writer->body.len + 1); /* never nothing */
-    rc = weir__hub_publish(v->hub, &batch, partition, NULL, 0, done, v, err);
+    rc = weir__server_publish(v->server, v->hub, &batch, partition, NULL, done, v, err);
     if (rc == 0) return 0;
     v->returned = NULL;
     uncount_unflushed(v);

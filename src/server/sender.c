@@ -60,8 +60,8 @@ static int give(struct sender *s, const struct weir__batch *batch, uint32_t part
 
     if (!weir__publish_put(&s->publish, lot->first, lot->last, lot->bytes, lot->settled))
         return weir__fail(err, WEIR_EBUSY, "too many batches wait for the disk");
-    rc = weir__hub_publish(s->hub, batch, partition, producer, 0, weir__publish_done, &s->publish,
-                           err);
+    rc = weir__server_publish(s->duty.connection->server, s->hub, batch, partition, producer,
+                              weir__publish_done, &s->publish, err);
     if (rc != 0) weir__publish_take_back(&s->publish);
     return rc;
 }

@@ -7,7 +7,27 @@
 #include "server/state.h"
 #include "server/web.h"
 
-/* ---- stopping ---- */
+/* ---- stopping ----
+ *
+ *   no more are accepted > the clients leave, or their time is up > sealed > the workers end >
+ *   the disk has everything > the last answers are sent > the loops end */
+
+/* One more loop has done something. */
+static void count_loop(struct weir__server *s, uint32_t *count)
+{
+    weir__mutex_lock(&s->lock);
+    (*count)++;
+    weir__cond_broadcast(&s->changed);
+    weir__mutex_unlock(&s->lock);
+}
+
+/* Waits until all loops have done it. */
+static void wait_for_loops(struct weir__server *s, const uint32_t *count)
+{
+    weir__mutex_lock(&s->lock);
+    while (*count < weir__loops_count(s->loops)) weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
+    weir__mutex_unlock(&s->lock);
+}
 
 static void stop_loop(void *arg)
 {
@@ -24,25 +44,66 @@ static void stop_loop(void *arg)
         next_visit = v->next;
         weir__visit_stop(v);
     }
-    weir__mutex_lock(&l->server->lock);
-    l->server->loops_stopping++;
-    weir__cond_broadcast(&l->server->changed);
-    weir__mutex_unlock(&l->server->lock);
+    count_loop(l->server, &l->server->loops_stopping);
 }
 
-/* From here on nothing new is taken in; waits until all of it is on disk, which happens whatever
- * happens, and until the clients have gone, or their time is up. */
-static void wait_for_end(struct weir__server *s)
+/* Has every connection end when it is done with what it has, and waits until all have gone, or
+ * their time is up. */
+static void wait_for_clients(struct weir__server *s)
 {
     int64_t deadline = weir__deadline_ns(WEIR__SERVER_STOP_MS);
 
+    for (unsigned i = 0; i < weir__loops_count(s->loops); i++)
+        weir__loop_post(weir__loops_at(s->loops, i), &s->at[i].stop);
+    wait_for_loops(s, &s->loops_stopping);
     weir__mutex_lock(&s->lock);
-    while (s->loops_stopping < weir__loops_count(s->loops))
-        weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
     while (s->connections + s->visits > 0 && weir__cond_wait(&s->changed, &s->lock, deadline))
         continue;
+    weir__mutex_unlock(&s->lock);
+}
+
+/* Lets the logs be given nothing more, and waits until all that they were given is on disk, which
+ * happens whatever happens. A publisher counts its bytes and then looks at sealed; this seals and
+ * then looks at the count. So one of the two sees the other: no batch reaches a log unseen. */
+static void seal(struct weir__server *s)
+{
+    atomic_store(&s->sealed, true);
+    weir__worker_stop(s->bodies); /* what waits for one is refused, and goes back to its loop */
+    weir__worker_stop(s->worker);
+    weir__mutex_lock(&s->lock);
     while (atomic_load(&s->unflushed) > 0) weir__cond_wait(&s->changed, &s->lock, INT64_MAX);
     weir__mutex_unlock(&s->lock);
+}
+
+static void note_sent(void *arg)
+{
+    struct weir__server_loop *l = arg;
+
+    count_loop(l->server, &l->server->loops_sent);
+}
+
+/* What came back before this is sent at the end of the turn, in order: this is told behind it. */
+static void defer_sent(void *arg)
+{
+    struct weir__server_loop *l = arg;
+
+    weir__loop_defer(weir__loops_at(l->server->loops, (unsigned)(l - l->server->at)), &l->sent);
+}
+
+/* The loops end without sending what they have: the last answers go out before. */
+static void send_answers(struct weir__server *s)
+{
+    for (unsigned i = 0; i < weir__loops_count(s->loops); i++)
+        weir__loop_post(weir__loops_at(s->loops, i), &s->at[i].last);
+    wait_for_loops(s, &s->loops_sent);
+}
+
+static void close_listeners(struct weir__server *s)
+{
+    struct weir__listener *all[] = {s->amqp, s->amqps, s->http, s->https};
+
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i]) weir__listener_close(all[i]);
 }
 
 void weir__server_stop(struct weir__server *s)
@@ -50,17 +111,10 @@ void weir__server_stop(struct weir__server *s)
     if (!s) return;
     if (s->at) weir__namespace_watch_rules(s->ns, NULL, NULL);
     atomic_store(&s->stopping, true);
-    if (s->amqp) weir__listener_close(s->amqp);
-    if (s->amqps) weir__listener_close(s->amqps);
-    if (s->http) weir__listener_close(s->http);
-    if (s->https) weir__listener_close(s->https);
-    if (s->loops) {
-        for (unsigned i = 0; i < weir__loops_count(s->loops); i++)
-            weir__loop_post(weir__loops_at(s->loops, i), &s->at[i].stop);
-        wait_for_end(s);
-    }
-    weir__worker_stop(s->bodies);
-    weir__worker_stop(s->worker); /* what it did goes back to the loops */
+    close_listeners(s);
+    if (s->loops) wait_for_clients(s);
+    seal(s);
+    if (s->loops) send_answers(s);
     weir__loops_free(s->loops);
     weir__worker_free(s->bodies);
     weir__worker_free(s->worker);
@@ -95,6 +149,8 @@ static int start_loops(struct weir__server *s, unsigned count, struct weir_error
     for (unsigned i = 0; i < count; i++) {
         s->at[i].server = s;
         weir__post_init(&s->at[i].stop, stop_loop, &s->at[i]);
+        weir__post_init(&s->at[i].last, defer_sent, &s->at[i]);
+        weir__post_init(&s->at[i].sent, note_sent, &s->at[i]);
         weir__turn_queue_init(&s->at[i].queue);
     }
     weir__rights_watch(s);

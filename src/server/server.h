@@ -110,7 +110,8 @@ int weir__server_start(struct weir__server **out, const struct weir__server_opti
                        struct weir_error *);
 
 /* Stops accepting, lets what was taken in become durable, tells every client
- * amqp:connection:forced, and waits for them up to WEIR__SERVER_STOP_MS. Frees. NULL is fine. */
+ * amqp:connection:forced, and waits for them up to WEIR__SERVER_STOP_MS. What HTTP still waits for
+ * then is refused. Frees. NULL is fine. */
 void weir__server_stop(struct weir__server *);
 
 /* From any thread, on a server with an issuer: its tokens must be signed with these keys from here

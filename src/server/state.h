@@ -377,7 +377,7 @@ struct weir__server_loop {
     struct weir__connection *connections; /* touched by the loop only, as the next */
     struct weir__visit *visits;           /* connections of HTTP */
     struct weir__turn_queue queue;
-    struct weir__post stop;
+    struct weir__post stop, last, sent; /* one after the other, when the server stops */
     struct weir__post review;
     struct weir__post review_more;        /* the rest of a review, in a later turn: */
     struct weir__connection *review_next; /* whose turn it is; NULL: none is under way */
@@ -418,13 +418,20 @@ struct weir__server {
     atomic_ullong logins_refused;
 
     atomic_bool stopping;
+    atomic_bool sealed; /* the logs are given nothing more; see weir__server_publish */
 
     struct weir__mutex lock; /* for those below, and stop waits with it */
     struct weir__cond changed;
     uint32_t connections, visits;
-    uint32_t loops_stopping;
+    uint32_t loops_stopping, loops_sent;
     struct weir__refusals refusals, mishaps;
 };
+
+/* publish.c: weir__hub_publish, which nobody else here calls. The caller has counted the batch in
+ * unflushed before. WEIR_ECLOSED: the server is sealed, and the log never hears of the batch. */
+int weir__server_publish(struct weir__server *, struct weir__hub *, const struct weir__batch *,
+                         uint32_t partition, const struct weir__log_producer *,
+                         weir__log_done_fn done, void *user, struct weir_error *);
 
 /* server.c: leaves descriptors to the logs of all hubs there are; when there are more of them. */
 void weir__server_keep_descriptors(struct weir__server *);

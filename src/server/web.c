@@ -139,11 +139,21 @@ void weir__visit_trust(struct weir__visit *v)
     weir__account_trust(&v->account);
 }
 
+static void say_stopping(struct weir__visit *v)
+{
+    weir__answer_error(v, 503, "The server is stopping.");
+}
+
+/* On a worker. Who still waits when the server is sealed would hold up its end. */
 static void run_job(void *arg)
 {
     struct weir__visit *v = arg;
 
-    if (v->route->answer(v)) weir__visit_return(v);
+    if (atomic_load(&v->server->sealed))
+        say_stopping(v);
+    else if (!v->route->answer(v))
+        return;
+    weir__visit_return(v);
 }
 
 void weir__visit_return(struct weir__visit *v)
@@ -189,7 +199,7 @@ static void answer_request(struct weir__visit *v)
     v->away = true;
     worker = worker_for(v);
     if (worker ? weir__worker_post(worker, &v->job) == 0 : !v->route->answer(v)) return;
-    if (worker) weir__answer_error(v, 503, "The server is stopping.");
+    if (worker) say_stopping(v);
     come_back(v);
 }
 

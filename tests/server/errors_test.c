@@ -35,6 +35,7 @@ static void a_code_has_a_condition_and_a_status(void **state)
     assert_says(&r, "com.microsoft:entity-disabled", "why");
     assert_int_equal(weir__errors_status(WEIR_ENOTFOUND), 404);
     assert_int_equal(weir__errors_status(WEIR_EDENIED), 401);
+    assert_int_equal(weir__errors_status(WEIR_ECLOSED), 503);
     assert_int_equal(weir__errors_status(WEIR_EIO), 500);
 }
 

@@ -445,6 +445,20 @@ static void a_run_is_refused_as_one(void **state)
     assert_heard(s, 0, 0, 2, WEIR__AMQP_COND_NOT_FOUND);
 }
 
+/* What comes when the server ends is for another time. */
+static void a_sealed_server_publishes_nothing(void **state)
+{
+    struct scene *s = *state;
+
+    atomic_store(&s->server.sealed, true);
+    send_some(s, 0, 0, 3);
+    talk(s);
+    assert_int_equal(s->heard_count, 1);
+    assert_heard(s, 0, 0, 2, WEIR__COND_SERVER_BUSY);
+    assert_int_equal(atomic_load(&s->server.unflushed), 0);
+    assert_stored(s, 0, 0);
+}
+
 /* Fills the log until it takes nothing; returns how many large events that took. */
 static uint32_t fill_log(struct scene *s)
 {
@@ -590,6 +604,7 @@ int main(void)
         TEST(the_settled_are_told_nothing),
         TEST(the_link_ends_behind_its_events),
         TEST(a_run_is_refused_as_one),
+        TEST(a_sealed_server_publishes_nothing),
         TEST(a_busy_log_is_waited_for),
         TEST(what_follows_a_run_waits_with_it),
         TEST(a_busy_log_has_its_time),

@@ -14,6 +14,37 @@
 #define STOPPING "<Detail>The server is stopping.</Detail>"
 #define TOO_MUCH (WEIR__SERVER_UNFLUSHED_ALL_MAX + 1)
 
+/* A server whose stop gives its clients no time; whether it waits for the disk, and whether it has
+ * come beyond that: to the last answers, or without them to the end of the loops. */
+static struct {
+    _Atomic(struct weir__server *) server;
+    atomic_bool waits, beyond;
+} ending;
+
+void __real_weir__loops_free(struct weir__loops *);
+void __wrap_weir__loops_free(struct weir__loops *);
+
+void __wrap_weir__loops_free(struct weir__loops *all)
+{
+    atomic_store(&ending.beyond, true);
+    __real_weir__loops_free(all);
+}
+
+bool __real_weir__cond_wait(struct weir__cond *, struct weir__mutex *, int64_t);
+bool __wrap_weir__cond_wait(struct weir__cond *, struct weir__mutex *, int64_t);
+
+bool __wrap_weir__cond_wait(struct weir__cond *c, struct weir__mutex *m, int64_t deadline_ns)
+{
+    struct weir__server *v = atomic_load(&ending.server);
+
+    if (v && c == &v->changed) {
+        if (deadline_ns != INT64_MAX) return false;
+        if (atomic_load(&v->sealed))
+            atomic_store(atomic_load(&v->unflushed) > 0 ? &ending.waits : &ending.beyond, true);
+    }
+    return __real_weir__cond_wait(c, m, deadline_ns);
+}
+
 static void leave(int fd)
 {
     struct linger at_once = {.l_onoff = 1};
@@ -312,6 +343,155 @@ static void what_the_worker_has_is_answered_before_the_end(void **state)
     s->server = NULL;
 }
 
+/* Stops a server whose clients have no time; returns when it gives the logs nothing more, and waits
+ * for its workers. */
+static struct weir__thread begin_end(struct scene *s)
+{
+    struct weir__thread thread;
+
+    atomic_store(&ending.waits, false);
+    atomic_store(&ending.beyond, false);
+    atomic_store(&ending.server, s->server);
+    thread = begin_stop(s);
+    while (!atomic_load(&s->server->sealed)) poll(NULL, 0, 1);
+    return thread;
+}
+
+static void join_end(struct scene *s, struct weir__thread *stopping)
+{
+    weir__thread_join(stopping);
+    atomic_store(&ending.server, NULL);
+    s->server = NULL;
+}
+
+/* How many events the hub has. */
+static uint64_t count_events(struct scene *s)
+{
+    struct weir__hub_stats stats;
+    struct weir__hub *hub;
+
+    assert_int_equal(weir__namespace_use(s->ns, "eh1", &hub, NULL), 0);
+    weir__hub_stats(hub, &stats);
+    weir__hub_release(hub);
+    return stats.log.events;
+}
+
+static void what_still_waits_for_a_worker_at_the_end_is_refused(void **state)
+{
+    struct scene *s = *state;
+    struct weir__thread stopping;
+    struct holding h;
+
+    ask_bodies(s, &h);
+    stopping = begin_end(s);
+    let_worker_go(&h);
+    expect_last_words(s, STOPPING);
+    join_end(s, &stopping);
+    assert_int_equal(count_events(s), 0);
+}
+
+/* The loop finds the answer together with whatever it is to do at the end. */
+static void the_last_answers_are_sent(void **state)
+{
+    struct scene *s = *state;
+    struct weir__thread stopping;
+    struct holding h, busy;
+
+    ask_bodies(s, &h);
+    stopping = begin_end(s);
+    prepare(&busy);
+    assert_int_equal(weir__loop_post(weir__loops_at(s->server->loops, 0), &busy.hold), 0);
+    let_worker_go(&h);
+    while (!atomic_load(&ending.beyond)) poll(NULL, 0, 1);
+    let_worker_go(&busy);
+    expect_last_words(s, STOPPING);
+    join_end(s, &stopping);
+}
+
+static void what_still_waits_to_be_changed_at_the_end_stays(void **state)
+{
+    struct scene *s = *state;
+    struct weir__thread stopping;
+    struct holding h;
+
+    hold(&h, s->server->worker);
+    ask_for(s, "DELETE /$weir/hubs/eh1" HOST TOKEN "\r\n");
+    stopping = begin_end(s);
+    let_worker_go(&h);
+    expect_last_words(s, "\"detail\":\"The server is stopping.\"");
+    join_end(s, &stopping);
+    assert_int_equal(count_events(s), 0); /* it is there */
+}
+
+/* Its last byte comes to the loop when the server waits for its workers. */
+static void what_comes_at_the_end_is_refused(void **state)
+{
+    struct scene *s = *state;
+    struct weir__thread stopping;
+    struct holding h;
+
+    hold(&h, s->server->worker);
+    say(s, "POST /eh1/messages" HOST TOKEN "Content-Length: 5\r\n\r\neven");
+    do {
+        look_at_visit(s);
+    } while (!atomic_load(&s->asked));
+    stopping = begin_end(s);
+    say(s, "t");
+    assert_int_equal(strncmp(hear(s, false), "HTTP/1.1 503 Service Unavailable\r\n", 34), 0);
+    assert_non_null(strstr(s->heard, STOPPING));
+    let_worker_go(&h);
+    join_end(s, &stopping);
+    assert_int_equal(count_events(s), 0);
+}
+
+/* A worker that has just given something to a log, which takes its time. */
+struct gift {
+    struct holding holding;
+    struct weir__post give, done;
+    struct weir__server *server;
+    bool in_time; /* it was done before the loops were told to send the last answers */
+};
+
+static void give(void *arg)
+{
+    struct gift *g = arg;
+
+    hold_worker(&g->holding);
+    atomic_fetch_add(&g->server->unflushed, 1);
+}
+
+/* On the loop. */
+static void be_done(void *arg)
+{
+    struct gift *g = arg;
+    struct weir__server *v = g->server;
+
+    g->in_time = v->loops_sent == 0 && !v->at[0].sent.in;
+    weir__mutex_lock(&v->lock);
+    atomic_fetch_sub(&v->unflushed, 1);
+    weir__cond_broadcast(&v->changed);
+    weir__mutex_unlock(&v->lock);
+}
+
+static void what_a_worker_gave_to_a_log_at_the_end_is_waited_for(void **state)
+{
+    struct scene *s = *state;
+    struct gift g = {.server = s->server};
+    struct weir__loop *loop = weir__loops_at(s->server->loops, 0);
+    struct weir__thread stopping;
+
+    prepare(&g.holding);
+    weir__post_init(&g.give, give, &g);
+    weir__post_init(&g.done, be_done, &g);
+    assert_int_equal(weir__worker_post(s->server->bodies, &g.give), 0);
+    stopping = begin_end(s);
+    let_worker_go(&g.holding);
+    while (!atomic_load(&ending.waits)) poll(NULL, 0, 1);
+    assert_int_equal(weir__loop_post(loop, &g.done), 0);
+    join_end(s, &stopping);
+    assert_true(g.in_time);
+}
+
 static void a_server_that_stops_waits_for_no_busy_log(void **state)
 {
     struct scene *s = *state;
@@ -375,6 +555,11 @@ int main(void)
         TEST(who_leaves_the_worker_with_an_event_is_forgotten),
         TEST(a_worker_that_has_stopped_answers_nobody),
         TEST(what_the_worker_has_is_answered_before_the_end),
+        TEST(what_still_waits_for_a_worker_at_the_end_is_refused),
+        TEST(the_last_answers_are_sent),
+        TEST(what_still_waits_to_be_changed_at_the_end_stays),
+        TEST(what_comes_at_the_end_is_refused),
+        TEST(what_a_worker_gave_to_a_log_at_the_end_is_waited_for),
         TEST(a_server_that_stops_waits_for_no_busy_log),
         TEST(who_asks_for_nothing_is_not_waited_for),
     };

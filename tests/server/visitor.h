@@ -35,7 +35,8 @@ struct scene {
     struct weir__server *server;
     struct weir__post look;
     atomic_bool looked;
-    atomic_bool away, held; /* its request is with others; it is not read */
+    atomic_bool asked;      /* the newest connection has a request in work, */
+    atomic_bool away, held; /* which is with others; it is not read */
     atomic_size_t used;     /* memory of all */
     int fd;
     char heard[65536];
@@ -57,6 +58,7 @@ static inline void look(void *arg)
     struct scene *s = arg;
     const struct weir__visit *newest = s->server->at[0].visits;
 
+    atomic_store(&s->asked, newest && newest->request);
     atomic_store(&s->away, newest && newest->away);
     atomic_store(&s->held, newest && newest->held);
     atomic_store(&s->used, atomic_load(&s->server->budget.used));
