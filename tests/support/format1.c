@@ -35,6 +35,7 @@ struct writer {
     struct weir__index *index;
     uint32_t before_partition, before_bytes, before_count;
     uint64_t next[WEIR__LOG_PARTITIONS_MAX], offset[WEIR__LOG_PARTITIONS_MAX];
+    int64_t time_ms[WEIR__LOG_PARTITIONS_MAX]; /* of each partition's last batch */
     uint32_t producer_next;
     size_t producer_batch; /* in the history, + 1 */
 };
@@ -49,7 +50,7 @@ static void put_heads(const struct writer *w, uint8_t *to)
     for (uint32_t i = 0; i < w->h->partitions; i++, to += HEAD) {
         weir__store64(to, w->next[i]);
         weir__store64(to + 8, w->offset[i]);
-        weir__store64(to + 16, w->offset[i] ? (uint64_t)w->now_ms : 0);
+        weir__store64(to + 16, (uint64_t)w->time_ms[i]);
     }
 }
 
@@ -157,6 +158,7 @@ static void put_batch(struct writer *w, const struct history_order *o, uint8_t *
     w->before_count = o->count;
     w->next[o->partition] += o->count;
     w->offset[o->partition] = w->position + o->count - 1;
+    w->time_ms[o->partition] = w->now_ms;
     w->position += bytes;
 }
 
