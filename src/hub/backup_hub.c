@@ -241,36 +241,66 @@ static bool joins(const struct weir__manifest_segment *has,
            has->end == next->previous_end;
 }
 
-static int heads_of(const struct weir__backup_job *job, const struct weir__manifest_segment *seg,
-                    uint64_t end, uint32_t partitions, struct weir__head *out)
+static struct weir__backup_log backup_of(const struct weir__backup_job *job,
+                                         char dir[WEIR__HUB_PATH_BYTES])
 {
-    char dir[WEIR__HUB_PATH_BYTES], name[WEIR__SEGMENT_NAME_BYTES];
-    struct weir__backup_log copy = {job->options->fs, dir, job->log.hub_id};
-
     weir__namespace_hub_dir(job->to, job->log.hub_id, dir);
-    snprintf(name, sizeof name, "%08" PRIu64 ".seg", seg->name);
-    return weir__backup_heads(&copy, name, end, partitions, out, NULL);
+    return (struct weir__backup_log){job->options->fs, dir, job->log.hub_id};
 }
 
-/* Whether a copy, which joins the next segment, is of another line: events that differ have other times
- * or places. What cannot be read proves nothing. */
-static int is_of_another_line(const struct weir__backup_job *job, uint32_t partitions,
-                              const struct weir__manifest_segment *has,
-                              const struct weir__manifest_segment *next, bool *out,
-                              struct weir_error *err)
+static void name_of(const struct weir__manifest_segment *seg, char out[WEIR__SEGMENT_NAME_BYTES])
 {
-    struct weir__head *left = calloc(partitions, 2 * sizeof *left), *found;
+    snprintf(out, WEIR__SEGMENT_NAME_BYTES, "%08" PRIu64 ".seg", seg->name);
+}
 
-    *out = false;
-    if (!left) return weir__fail(err, WEIR_ENOMEM, "out of memory");
-    found = left + partitions;
-    if (heads_of(job, has, has->end, partitions, left) == 0 &&
-        heads_of(job, next, 0, partitions, found) == 0)
-        for (uint32_t i = 0; i < partitions; i++)
-            *out |= left[i].last_offset != found[i].last_offset ||
-                    left[i].last_time_ms != found[i].last_time_ms;
-    free(left);
-    return 0;
+/* No name is used twice: the former backup has this very file. */
+static bool is_of_former(const struct weir__backup_job *job,
+                         const struct weir__manifest_segment *seg)
+{
+    for (uint32_t i = 0; i < job->former->segment_count; i++)
+        if (job->former->segments[i].name == seg->name) return true;
+    return false;
+}
+
+static int look_for_newest(const struct weir__backup_job *job, struct weir__head *room,
+                           uint32_t partitions, const struct weir__manifest_segment *has,
+                           const struct weir__manifest_segment *next, bool *out_lacks,
+                           struct weir_error *err)
+{
+    char dir[WEIR__HUB_PATH_BYTES], name[WEIR__SEGMENT_NAME_BYTES];
+    struct weir__backup_log backup = backup_of(job, dir);
+    int rc;
+
+    name_of(next, name);
+    rc = weir__backup_heads(&backup, name, partitions, room, err);
+    name_of(has, name);
+    return rc == 0 ? weir__backup_lacks(&backup, name, has->end, partitions, room, out_lacks, err)
+                   : rc;
+}
+
+enum lines { UNPROVED, ONE_LINE, TWO_LINES };
+
+/* Whether a copy of the former backup, which joins the next segment, is of one line with it: then it has
+ * the newest events that the next one knows of. What cannot be read proves nothing. An event is known by
+ * its place and time: under a clock that lies behind, events of two lines may have one time, and those at
+ * equal places pass for the same. */
+static int compare_lines(const struct weir__backup_job *job, uint32_t partitions,
+                         const struct weir__manifest_segment *has,
+                         const struct weir__manifest_segment *next, enum lines *out,
+                         struct weir_error *err)
+{
+    struct weir__head *room;
+    bool lacks = false;
+    int rc;
+
+    *out = is_of_former(job, next) ? ONE_LINE : UNPROVED;
+    if (*out == ONE_LINE) return 0;
+    room = calloc(partitions, sizeof *room);
+    if (!room) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    rc = look_for_newest(job, room, partitions, has, next, &lacks, err);
+    free(room);
+    if (rc == 0) *out = lacks ? TWO_LINES : ONE_LINE;
+    return rc == WEIR_ECORRUPT || rc == WEIR_EIO || rc == WEIR_ENOTFOUND ? 0 : rc;
 }
 
 /* A copy of a segment that the folder does not have, in front of its successor. */
@@ -279,14 +309,14 @@ static int insert(const struct weir__backup_job *job, struct weir__manifest_hub 
                   struct weir_error *err)
 {
     struct weir__manifest_segment *grown;
-    bool other = false;
+    enum lines lines = TWO_LINES;
     uint32_t at = 0;
     int rc = 0;
 
     while (at < hub->segment_count && !joins(has, &hub->segments[at])) at++;
     if (at < hub->segment_count)
-        rc = is_of_another_line(job, partitions, has, &hub->segments[at], &other, err);
-    *out_done = rc == 0 && at < hub->segment_count && !other;
+        rc = compare_lines(job, partitions, has, &hub->segments[at], &lines, err);
+    *out_done = rc == 0 && lines != TWO_LINES;
     if (!*out_done) return rc;
     grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
     if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
@@ -335,7 +365,7 @@ static int keep_expired(const struct weir__backup_job *job, struct weir__manifes
 {
     const struct weir__manifest_hub *former = job->former;
     struct weir__manifest_segment *grown;
-    bool kept = false, other = false; /* neighbours in the former backup are of one line */
+    enum lines lines;
     int rc = 0;
 
     for (uint32_t i = former ? former->segment_count : 0; i > 0; i--) {
@@ -343,9 +373,8 @@ static int keep_expired(const struct weir__backup_job *job, struct weir__manifes
         const struct weir__manifest_segment *next = &hub->segments[0];
 
         if (old->number == 0 || next->number != *first || !joins(old, next)) continue;
-        if (!kept) rc = is_of_another_line(job, partitions, old, next, &other, err);
-        if (rc != 0 || other) return rc;
-        kept = true;
+        rc = compare_lines(job, partitions, old, next, &lines, err);
+        if (rc != 0 || lines == TWO_LINES) return rc;
         grown = realloc(hub->segments, (hub->segment_count + 1) * sizeof *grown);
         if (!grown) return weir__fail(err, WEIR_ENOMEM, "out of memory");
         memmove(grown + 1, grown, hub->segment_count++ * sizeof *grown);

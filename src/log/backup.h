@@ -131,9 +131,15 @@ int weir__backup_verify(struct weir__fs *, const char *path, const struct weir__
                         uint64_t end, void (*fn)(const struct weir__backup_finding *, void *user),
                         void *user, struct weir_error *);
 
-/* What a segment knows of the partitions behind its last batch in front of `end`; with 0, in front of
- * its first. */
-int weir__backup_heads(const struct weir__backup_log *, const char *name, uint64_t end,
-                       uint32_t partitions, struct weir__head *out, struct weir_error *);
+/* How the partitions stood in front of a segment. */
+int weir__backup_heads(const struct weir__backup_log *, const char *name, uint32_t partitions,
+                       struct weir__head *out, struct weir_error *);
+
+/* Whether a segment lacks one of the newest events of the partitions, as heads have them behind it; those
+ * that it has are taken out of heads. Its batches lie in front of `end`; WEIR_ECORRUPT: some of them cannot
+ * be read. */
+int weir__backup_lacks(const struct weir__backup_log *, const char *name, uint64_t end,
+                       uint32_t partitions, struct weir__head *heads, bool *out,
+                       struct weir_error *);
 
 #endif

@@ -291,43 +291,67 @@ int weir__backup_verify(struct weir__fs *fs, const char *path, const struct weir
     return rc == 0 ? 0 : weir__wrap(err, rc, "checking %s", path);
 }
 
-/* ---- where a segment leaves the partitions ---- */
+/* ---- whether two segments are of one line ---- */
 
-struct following {
+struct wanted {
     struct weir__head *heads;
     uint32_t partitions;
 };
 
-static int follow_batch(void *user, const struct weir__scan_batch *b, struct weir_error *err)
+static int take_out(void *user, const struct weir__scan_batch *b, struct weir_error *err)
 {
-    const struct following *to = user;
+    const struct wanted *w = user;
+    struct weir__head is = weir__batch_head(&b->h), *head;
 
     (void)err;
-    if (b->h.partition < to->partitions) to->heads[b->h.partition] = weir__batch_head(&b->h);
+    if (b->h.partition >= w->partitions) return 0;
+    head = &w->heads[b->h.partition];
+    if (head->last_offset == is.last_offset && head->last_time_ms == is.last_time_ms)
+        *head = (struct weir__head){0};
     return 0;
 }
 
-static int follow_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
+static int stop_at_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
 {
     (void)user;
-    (void)from;
-    (void)to;
-    (void)err;
-    return 0;
+    return weir__fail(err, WEIR_ECORRUPT, "bytes %llu to %llu cannot be read",
+                      (unsigned long long)from, (unsigned long long)to);
 }
 
-int weir__backup_heads(const struct weir__backup_log *log, const char *name, uint64_t end,
-                       uint32_t partitions, struct weir__head *out, struct weir_error *err)
+static int open_copy(const struct weir__backup_log *log, const char *name,
+                     struct weir__segment *seg, struct weir__file **out, struct weir_error *err)
 {
-    struct following to = {out, partitions};
-    struct weir__scan_calls calls = {follow_batch, follow_damage, &to};
+    int rc = weir__backup_segment_read(log, name, seg, err);
+
+    return rc == 0 ? weir__log_open_name(log->fs, log->dir, name, WEIR__FS_READ_ONLY, out, err)
+                   : rc;
+}
+
+int weir__backup_heads(const struct weir__backup_log *log, const char *name, uint32_t partitions,
+                       struct weir__head *out, struct weir_error *err)
+{
     struct weir__file *file = NULL;
     struct weir__segment seg;
-    int rc = weir__backup_segment_read(log, name, &seg, err);
+    int rc = open_copy(log, name, &seg, &file, err);
 
-    if (rc == 0) rc = weir__log_open_name(log->fs, log->dir, name, WEIR__FS_READ_ONLY, &file, err);
     if (rc == 0) rc = weir__segment_read_heads(file, &seg.h, partitions, out, NULL, err);
-    if (rc == 0 && end > seg.data) rc = walk(file, &seg, end, &calls, err);
     weir__file_close(file);
+    return rc;
+}
+
+int weir__backup_lacks(const struct weir__backup_log *log, const char *name, uint64_t end,
+                       uint32_t partitions, struct weir__head *heads, bool *out,
+                       struct weir_error *err)
+{
+    struct wanted w = {heads, partitions};
+    struct weir__scan_calls calls = {take_out, stop_at_damage, &w};
+    struct weir__file *file = NULL;
+    struct weir__segment seg;
+    int rc = open_copy(log, name, &seg, &file, err);
+
+    *out = false;
+    if (rc == 0) rc = walk(file, &seg, end, &calls, err);
+    weir__file_close(file);
+    for (uint32_t i = 0; rc == 0 && i < partitions; i++) *out |= heads[i].last_offset >= seg.data;
     return rc;
 }
