@@ -209,16 +209,21 @@ static bool is_good_copy(const struct weir__backup_job *job,
     return has->number != 0 && has->damaged == 0 && has_size(job, has);
 }
 
-/* Whether a copy is of this very segment, which is damaged: another one that went on differently may
- * have the same place and length. Damage may lie where one half of the mark is made, hardly under both;
- * a half of 0 could not be read. */
-static bool is_copy_of(const struct weir__manifest_segment *has,
+static bool same_place(const struct weir__manifest_segment *has,
                        const struct weir__manifest_segment *seg)
+{
+    return seg->base == has->base && seg->end == has->end && seg->epoch == has->epoch;
+}
+
+/* Whether the marks say that a copy is of this very segment, which is damaged: another one that went on
+ * differently may have the same place and length. Damage may lie where one half of the mark is made; a half
+ * of 0 could not be read. */
+static bool marks_agree(const struct weir__manifest_segment *has,
+                        const struct weir__manifest_segment *seg)
 {
     uint64_t differs = has->extent.mark ^ seg->extent.mark;
     uint32_t high = (uint32_t)(seg->extent.mark >> 32), low = (uint32_t)seg->extent.mark;
 
-    if (seg->base != has->base || seg->end != has->end || seg->epoch != has->epoch) return false;
     return high == 0 || low == 0 || differs >> 32 == 0 || (uint32_t)differs == 0;
 }
 
@@ -334,6 +339,35 @@ static struct weir__manifest_segment *find_number(const struct weir__manifest_hu
     return NULL;
 }
 
+/* Both halves of the mark differ when a segment was sealed after it was copied, and then damaged at its
+ * end. Its successor tells which line it is of. */
+static int successor_agrees(const struct weir__backup_job *job,
+                            const struct weir__manifest_hub *hub, uint32_t partitions,
+                            const struct weir__manifest_segment *has, bool *out,
+                            struct weir_error *err)
+{
+    const struct weir__manifest_segment *next = find_number(hub, has->number + 1);
+    enum lines lines = UNPROVED;
+    int rc = 0;
+
+    if (next && joins(has, next)) rc = compare_lines(job, partitions, has, next, &lines, err);
+    *out = rc == 0 && lines == ONE_LINE;
+    return rc;
+}
+
+/* A good copy in the place of a segment that is damaged. */
+static int replace(const struct weir__backup_job *job, const struct weir__manifest_hub *hub,
+                   uint32_t partitions, const struct weir__manifest_segment *has,
+                   struct weir__manifest_segment *seg, struct weir_error *err)
+{
+    bool same = same_place(has, seg) && marks_agree(has, seg);
+    int rc = 0;
+
+    if (!same && same_place(has, seg)) rc = successor_agrees(job, hub, partitions, has, &same, err);
+    if (rc == 0 && same) take_over(job, seg, has);
+    return rc;
+}
+
 /* From the newest to the oldest, so that each has its successor. *missing: segments that the folder
  * has lost; those that are found here are not missing any more. */
 static int keep_good(const struct weir__backup_job *job, struct weir__manifest_hub *hub,
@@ -352,8 +386,8 @@ static int keep_good(const struct weir__backup_job *job, struct weir__manifest_h
             continue;
         if (!seg)
             rc = insert(job, hub, partitions, has, &done, err);
-        else if (is_copy_of(has, seg))
-            take_over(job, seg, has);
+        else
+            rc = replace(job, hub, partitions, has, seg, err);
         if (done) --*missing;
     }
     return rc;

@@ -331,6 +331,37 @@ static void a_copy_that_knows_more_stays(void **state)
     world_fini(&m.world);
 }
 
+static void roll(struct model *m)
+{
+    for (int day = 0; day < 60 && simfs_size(m->world.disk, WORLD_DIR HUB "/00000002.seg") == 0;
+         day++) {
+        simclock_pass(&m->world.time, (int64_t)24 * 3600 * 1000);
+        assert_int_equal(weir__namespace_step(m->world.ns, &m->world.err), 0);
+    }
+}
+
+/* The copy is of before the segment was sealed, and the damage lies near its end: the marks differ at both
+ * ends. */
+static void a_copy_of_before_the_seal_stays(void **state)
+{
+    static struct model m;
+    struct weir__backup_result r;
+
+    (void)state;
+    back_up_and_crash(&m);
+    damage_batch(m.world.disk, FIRST, 1);
+    open_damaged(&m);
+    roll(&m);
+    model_publish(&m, 0, 0, 7);
+    for (int lost = 0; lost < 2; lost++) {
+        if (lost) remove_file(m.world.disk, FIRST);
+        assert_int_equal(model_backup(&m, m.world.disk, &r), 0);
+        assert_int_equal(r.damaged, 0);
+        assert_int_equal(r.events, 15 + 7);
+    }
+    world_fini(&m.world);
+}
+
 /* ---- any history of one line ---- */
 
 static void publish_few(struct model *m, uint64_t *dice, uint64_t most)
@@ -499,6 +530,7 @@ int main(void)
         cmocka_unit_test(a_rotten_copy_stays),
         cmocka_unit_test(rotten_copies_of_what_has_expired_stay),
         cmocka_unit_test(a_copy_that_knows_more_stays),
+        cmocka_unit_test(a_copy_of_before_the_seal_stays),
         cmocka_unit_test(one_line_is_filled),
         cmocka_unit_test(segments_of_version_1_are_filled),
     };
