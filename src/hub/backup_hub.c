@@ -25,18 +25,27 @@ static bool same_segment(const struct weir__manifest_segment *a,
            a->extent.mark == b->extent.mark;
 }
 
-static bool has_size(const struct weir__backup_job *job, const struct weir__manifest_segment *seg)
+static int size_of_copy(const struct weir__backup_job *job,
+                        const struct weir__manifest_segment *seg, uint64_t *out,
+                        struct weir_error *err)
 {
     struct weir__fs *fs = job->options->fs;
     char path[WEIR__BACKUP_PATH_BYTES];
     struct weir__file *f = NULL;
-    uint64_t bytes = 0;
+    int rc;
 
     weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path);
-    if (fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, NULL) != 0) return false;
-    if (f->ops->size(f, &bytes, NULL) != 0) bytes = 0;
+    rc = fs->ops->open(fs, path, WEIR__FS_READ_ONLY, &f, err);
+    if (rc == 0) rc = f->ops->size(f, out, err);
     weir__file_close(f);
-    return bytes == seg->extent.bytes;
+    return rc;
+}
+
+static bool has_size(const struct weir__backup_job *job, const struct weir__manifest_segment *seg)
+{
+    uint64_t bytes;
+
+    return size_of_copy(job, seg, &bytes, NULL) == 0 && bytes == seg->extent.bytes;
 }
 
 /* Takes over what the backup has of a segment; a file without a header is always copied. */
@@ -203,10 +212,18 @@ static int verify_row(struct weir__backup_job *job, const struct weir__backup_ro
 
 /* ---- what the backup has and the folder has lost ---- */
 
-static bool is_good_copy(const struct weir__backup_job *job,
-                         const struct weir__manifest_segment *has)
+/* An error that passes must not make a copy bad: it would be removed. */
+static int is_good_copy(const struct weir__backup_job *job,
+                        const struct weir__manifest_segment *has, bool *out, struct weir_error *err)
 {
-    return has->number != 0 && has->damaged == 0 && has_size(job, has);
+    uint64_t bytes;
+    int rc;
+
+    *out = false;
+    if (has->number == 0 || has->damaged != 0) return 0;
+    rc = size_of_copy(job, has, &bytes, err);
+    *out = rc == 0 && bytes == has->extent.bytes;
+    return rc == WEIR_ENOTFOUND || rc == WEIR_EIO ? 0 : rc;
 }
 
 static bool same_place(const struct weir__manifest_segment *has,
@@ -379,11 +396,11 @@ static int keep_good(const struct weir__backup_job *job, struct weir__manifest_h
     for (uint32_t i = former ? former->segment_count : 0; rc == 0 && i > 0; i--) {
         const struct weir__manifest_segment *has = &former->segments[i - 1];
         struct weir__manifest_segment *seg = find_number(hub, has->number);
-        bool done = false;
+        bool good, done = false;
 
-        if (has->number < first || (seg && seg->damaged == 0) || (!seg && *missing == 0) ||
-            !is_good_copy(job, has))
-            continue;
+        if (has->number < first || (seg && seg->damaged == 0) || (!seg && *missing == 0)) continue;
+        rc = is_good_copy(job, has, &good, err);
+        if (rc != 0 || !good) continue;
         if (!seg)
             rc = insert(job, hub, partitions, has, &done, err);
         else

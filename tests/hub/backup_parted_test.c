@@ -237,6 +237,32 @@ static void a_rotten_copy_stays(void **state)
     }
 }
 
+/* An open that fails once must not cost the only copy. */
+static void an_error_that_passes_costs_no_copy(void **state)
+{
+    static struct model m;
+    struct weir__backup_result r;
+    bool struck = true;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    for (int i = 0; i < 20; i++) model_publish(&m, 0, i % 2, 100);
+    assert_int_equal(model_backup(&m, m.world.disk, &r), 0);
+    remove_file(m.world.disk, FIRST);
+    for (uint64_t at = 1; struck; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+
+        simfs_fail(disk, &(struct simfs_fault){.kinds = SIMFS_OPEN, .at = at, .rc = WEIR_EBUSY});
+        model_backup(&m, disk, &r);
+        struck = simfs_failed(disk);
+        simfs_fail(disk, NULL);
+        assert_int_equal(model_backup(&m, disk, &r), 0);
+        assert_int_equal(r.damaged, 0);
+        simfs_free(disk);
+    }
+    world_fini(&m.world);
+}
+
 static void read_control(struct model *m, struct weir__control *out)
 {
     struct weir__fs *fs = simfs_fs(m->world.disk);
@@ -528,6 +554,7 @@ int main(void)
         cmocka_unit_test(expired_of_another_line_go),
         cmocka_unit_test(an_error_that_passes_proves_nothing),
         cmocka_unit_test(a_rotten_copy_stays),
+        cmocka_unit_test(an_error_that_passes_costs_no_copy),
         cmocka_unit_test(rotten_copies_of_what_has_expired_stay),
         cmocka_unit_test(a_copy_that_knows_more_stays),
         cmocka_unit_test(a_copy_of_before_the_seal_stays),
