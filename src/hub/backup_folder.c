@@ -219,14 +219,14 @@ static int remove_name(const char *name, void *user)
     return 0;
 }
 
+/* What is in the folder is this run's only while it has the lock: another one may have come between
+ * making the folder and locking it. One that is not empty is not removed. */
 void weir__backup_folder_leave(struct weir__backup_folder *f, bool undo)
 {
     if (undo && f->lock) weir__backup_sweep(f->fs, f->dir, &f->manifest, NULL, NULL);
+    if (undo && f->lock && f->made) f->fs->ops->list(f->fs, f->dir, remove_name, f, NULL);
     weir__file_close(f->lock);
-    if (undo && f->made) {
-        f->fs->ops->list(f->fs, f->dir, remove_name, f, NULL);
-        f->fs->ops->remove(f->fs, f->dir, NULL);
-    }
+    if (undo && f->made) f->fs->ops->remove(f->fs, f->dir, NULL);
     weir__manifest_fini(&f->manifest);
 }
 

@@ -1,0 +1,65 @@
+/* backup_damage_test.c - a folder that was damaged after it was backed up: what the backup had of it stays,
+ * it stays a backup, and the other hubs are backed up. */
+#include "hub/backup_manifest.h"
+#include "hub/backup_world.h"
+
+#define HUB "/hub-0000000000000001"
+
+static struct model m;
+static struct weir__backup_result result;
+
+static void publish_until_there(const char *path)
+{
+    for (int i = 0; simfs_size(m.world.disk, path) == 0; i++) model_publish(&m, 0, i % 2, 100);
+    model_publish(&m, 0, 0, 100);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    model_init(&m, 1, 0);
+    publish_until_there(WORLD_DIR HUB "/00000004.seg");
+    model_publish(&m, 1, 0, 6);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    world_fini(&m.world);
+    return 0;
+}
+
+/* ---- two backups at once ---- */
+
+/* Another backup locks the folder that this one has just made. */
+static void come_between(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    (void)user;
+    if (call != SIMFS_MAKE_DIR || entering) return;
+    simfs_hook(disk, NULL, NULL);
+    simfs_put(disk, TO "/lock", "", 0);
+    simfs_put(disk, TO "/manifest.0", "its", 3);
+    simfs_fail(disk, &(struct simfs_fault){.kinds = SIMFS_OPEN, .at = 1, .rc = WEIR_ELOCKED});
+}
+
+static void a_refused_backup_leaves_the_folder_alone(void **state)
+{
+    (void)state;
+    simfs_hook(m.world.disk, come_between, NULL);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), WEIR_ELOCKED);
+    assert_true(simfs_failed(m.world.disk));
+    simfs_fail(m.world.disk, NULL);
+    assert_int_equal(simfs_size(m.world.disk, TO "/manifest.0"), 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_refused_backup_leaves_the_folder_alone),
+    };
+
+    return cmocka_run_group_tests_name("backup_damage", tests, NULL, NULL);
+}
