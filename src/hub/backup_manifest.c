@@ -528,6 +528,19 @@ int weir__manifest_load(struct weir__fs *fs, const char *dir, struct weir__manif
     return 0;
 }
 
+/* What could not be read again would be no backup, and the one before is still there. */
+static int encode_readable(const struct weir__manifest *m, struct weir__buf *buf,
+                           struct weir_error *err)
+{
+    struct weir__manifest again;
+    int rc = weir__manifest_encode(m, buf, err);
+
+    if (rc != 0) return rc;
+    rc = weir__manifest_decode(&again, weir__buf_bytes(buf), err);
+    weir__manifest_fini(&again);
+    return rc;
+}
+
 int weir__manifest_write(struct weir__fs *fs, const char *dir, const struct weir__manifest *m,
                          bool second, struct weir_error *err)
 {
@@ -538,7 +551,7 @@ int weir__manifest_write(struct weir__fs *fs, const char *dir, const struct weir
     int rc = path_of(dir, (int)((m->generation + second) % COPIES), path, err);
 
     weir__buf_init(&buf, WEIR__MANIFEST_BYTES_MAX);
-    if (rc == 0) rc = weir__manifest_encode(m, &buf, err);
+    if (rc == 0) rc = encode_readable(m, &buf, err);
     if (rc == 0) rc = fs->ops->open(fs, path, 0, &f, err);
     if (rc == WEIR_ENOTFOUND) rc = fs->ops->open(fs, path, WEIR__FS_CREATE, &f, err);
     if (rc == 0) rc = f->ops->allocate(f, buf.len, err); /* the one before may have been longer */

@@ -118,12 +118,26 @@ static void a_long_path_is_refused(void **state)
     simfs_free(disk);
 }
 
+/* The copy that is there may be the only one. */
+static void what_could_not_be_read_is_not_written(void **state)
+{
+    struct simfs *disk = simfs_new();
+
+    (void)state;
+    made.hubs[0].segments[0].extent = (struct weir__backup_extent){0};
+    assert_int_equal(weir__manifest_write(simfs_fs(disk), DIR, &made, false, &err), WEIR_ECORRUPT);
+    assert_string_equal(err.text, "writing " DIR "/manifest.1: hub 1 cannot be read");
+    assert_int_equal(simfs_calls(disk, SIMFS_ANY), 0);
+    simfs_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_newer_good_copy_is_read),
         TEST(copies_are_written_in_turn),
         TEST(a_long_path_is_refused),
+        TEST(what_could_not_be_read_is_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
