@@ -46,6 +46,7 @@ static int gather_file(const char *name, void *user)
     if (!weir__backup_is_segment(name) || strcmp(name, g->moment->last.name) == 0) return 0;
     rc = weir__backup_segment_read(g->log, name, &seg, g->err);
     if (rc == WEIR_ENOTFOUND) return 0; /* removed since the folder was read */
+    if (rc == WEIR_ECORRUPT && seg.h.capacity == 0) return 0; /* there is nothing in it */
     if (rc == WEIR_ECORRUPT) {
         seg.h.number = 0;
         seg.lost = true;

@@ -4,9 +4,12 @@
 #include "hub/backup_world.h"
 
 #define HUB "/hub-0000000000000001"
+#define SECOND WORLD_DIR HUB "/00000002.seg"
 
 static struct model m;
 static struct weir__backup_result result;
+static struct standing before;
+static const uint8_t zeros[4 << 20];
 
 static void publish_until_there(const char *path)
 {
@@ -20,6 +23,7 @@ static int set_up(void **state)
     model_init(&m, 1, 0);
     publish_until_there(WORLD_DIR HUB "/00000004.seg");
     model_publish(&m, 1, 0, 6);
+    model_stand(&m, m.world.ns, &before);
     return 0;
 }
 
@@ -28,6 +32,48 @@ static int tear_down(void **state)
     (void)state;
     world_fini(&m.world);
     return 0;
+}
+
+static void back_up(struct simfs *disk)
+{
+    if (model_backup(&m, disk, &result) != 0) fail_msg("%s", m.world.err.text);
+}
+
+/* Every event of both hubs, as they stood. */
+static void check_restored(struct simfs *disk, const struct standing *was)
+{
+    struct standing is;
+
+    if (model_restore(&m, disk, "r", &result) != 0) fail_msg("%s", m.world.err.text);
+    model_check_folder(&m, disk, "r", &is);
+    for (int i = 0; i < HUBS; i++)
+        for (int p = 0; p < PARTITIONS; p++) {
+            assert_int_equal(is.begin[i][p], was->begin[i][p]);
+            assert_int_equal(is.next[i][p], was->next[i][p]);
+        }
+}
+
+/* ---- files that are too short ---- */
+
+static void a_sealed_segment_cut_short(void **state)
+{
+    static const size_t lengths[] = {0, 1, 100, 4096, 5000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+        for (int former = 0; former < 2; former++) {
+            struct simfs *disk = simfs_clone(m.world.disk);
+
+            if (former) back_up(disk);
+            simfs_put(disk, SECOND, zeros, lengths[i]);
+            back_up(disk);
+            assert_int_equal(result.left_out, 0);
+            if (!former) assert_in_range(result.damaged, 1, 2);
+            back_up(disk);
+            if (former) check_restored(disk, &before);
+            if (!former) assert_int_equal(model_restore(&m, disk, "r", &result), 0);
+            simfs_free(disk);
+        }
 }
 
 /* ---- two backups at once ---- */
@@ -58,6 +104,7 @@ static void a_refused_backup_leaves_the_folder_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_sealed_segment_cut_short),
         TEST(a_refused_backup_leaves_the_folder_alone),
     };
 
