@@ -28,7 +28,8 @@ struct run {
     const char *dir;
     struct weir__backup_folder to;
     struct weir__catalog catalog;
-    struct weir__backup_moment *moments; /* one per hub; empty: it cannot be read */
+    struct weir__backup_moment *moments; /* one per hub; empty: it cannot be read, */
+    struct weir_error *whys;             /* and why */
     uint32_t moment_count;
     uint64_t orphans;      /* of the folder, */
     uint64_t orphan_known; /* and the id of one that the backup has; 0: it has none */
@@ -111,7 +112,9 @@ static void forget_moments(struct run *r)
 {
     for (uint32_t i = 0; i < r->moment_count; i++) weir__backup_moment_fini(&r->moments[i]);
     free(r->moments);
+    free(r->whys);
     r->moments = NULL;
+    r->whys = NULL;
     r->moment_count = 0;
 }
 
@@ -135,8 +138,9 @@ static int take_moment(struct run *r, uint32_t i, struct weir_error *err)
 {
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__backup_log log = log_of(r, i, path);
-    int rc = weir__backup_moment_take(&log, &r->moments[i], err);
+    int rc = weir__backup_moment_take(&log, &r->moments[i], &r->whys[i]);
 
+    if (rc != 0 && !is_damage(rc) && err) *err = r->whys[i];
     return is_damage(rc) ? 0 : rc;
 }
 
@@ -149,7 +153,8 @@ static int take_moments(struct run *r, bool *out_same, struct weir_error *err)
     if (rc != 0) return rc;
     began = now_ms(r);
     r->moments = calloc(r->catalog.hub_count + 1, sizeof *r->moments);
-    if (!r->moments) return weir__fail(err, WEIR_ENOMEM, "out of memory");
+    r->whys = calloc(r->catalog.hub_count + 1, sizeof *r->whys);
+    if (!r->moments || !r->whys) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     r->moment_count = r->catalog.hub_count;
     for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) rc = take_moment(r, i, err);
     r->next.moment_ms = now_ms(r);
@@ -163,16 +168,23 @@ static int take_moments(struct run *r, bool *out_same, struct weir_error *err)
     return 0;
 }
 
+static int settle_moment(struct run *r, uint32_t i, struct weir_error *err)
+{
+    char path[WEIR__HUB_PATH_BYTES];
+    struct weir__backup_log log = log_of(r, i, path);
+    int rc = weir__backup_moment_settle(&log, &r->moments[i], &r->whys[i]);
+
+    if (is_damage(rc)) weir__backup_moment_fini(&r->moments[i]);
+    if (rc != 0 && !is_damage(rc) && err) *err = r->whys[i];
+    return is_damage(rc) ? 0 : rc;
+}
+
 static int settle_moments(struct run *r, struct weir_error *err)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++) {
-        char path[WEIR__HUB_PATH_BYTES];
-        struct weir__backup_log log = log_of(r, i, path);
-
-        if (r->moments[i].heads) rc = weir__backup_moment_settle(&log, &r->moments[i], err);
-    }
+    for (uint32_t i = 0; rc == 0 && i < r->moment_count; i++)
+        if (r->moments[i].heads) rc = settle_moment(r, i, err);
     return rc;
 }
 
@@ -230,18 +242,41 @@ static int check_orphans(struct run *r, struct weir_error *err)
     return 0;
 }
 
-/* A hub that cannot be read: as the backup has it. */
-static int carry_over(struct run *r, uint32_t i, struct weir_error *err)
+/* A hub that cannot be backed up: as the backup has it, or for now without segments. The names that it
+ * has used are not given again. */
+static int carry_over(struct run *r, uint32_t i, struct weir__manifest_hub *to,
+                      struct weir_error *err)
 {
     const struct weir__catalog_hub *hub = &r->catalog.hubs[i];
     const struct weir__manifest_hub *former = weir__manifest_hub(&r->to.manifest, hub->id);
+    uint64_t next_name = to->next_name;
+    int rc = 0;
 
     r->result->left_out++;
     weir__log_line(&r->options.logger, WEIR__ERROR, "backup", "hub %s cannot be read: %s",
                    hub->name,
                    former ? "the backup keeps what it had of it" : "it is not in the backup");
-    if (!former) return 0;
-    return weir__manifest_hub_copy(&r->next.hubs[r->next.hub_count++], former, err);
+    weir__log_line(&r->options.logger, WEIR__ERROR, "backup", "hub %s: %s", hub->name,
+                   r->whys[i].text);
+    weir__manifest_hub_fini(to);
+    to->id = hub->id;
+    if (former) rc = weir__manifest_hub_copy(to, former, err);
+    if (to->next_name < next_name) to->next_name = next_name;
+    return rc;
+}
+
+/* Hubs of which there is nothing. */
+static void drop_empty(struct weir__manifest *m)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < m->hub_count; i++) {
+        if (m->hubs[i].segment_count == 0)
+            weir__manifest_hub_fini(&m->hubs[i]);
+        else
+            m->hubs[kept++] = m->hubs[i];
+    }
+    m->hub_count = kept;
 }
 
 static void make_job(struct run *r, uint32_t i, struct weir__backup_job *out)
@@ -263,7 +298,7 @@ static int begin_hub(struct run *r, uint32_t i, struct weir_error *err)
     struct weir__backup_job job;
     int rc;
 
-    if (!r->moments[i].heads) return carry_over(r, i, err);
+    if (!r->moments[i].heads) return carry_over(r, i, &r->next.hubs[r->next.hub_count++], err);
     make_job(r, i, &job);
     job.log = log_of(r, i, path);
     rc = weir__backup_hub_begin(&job, &r->moments[i], &r->next.hubs[r->next.hub_count++], err);
@@ -273,14 +308,22 @@ static int begin_hub(struct run *r, uint32_t i, struct weir_error *err)
 static int save_hub(struct run *r, uint32_t i, struct weir_error *err)
 {
     struct weir__manifest_hub *hub = weir__manifest_hub(&r->next, r->catalog.hubs[i].id);
+    struct weir__backup_result before = *r->result;
     char path[WEIR__HUB_PATH_BYTES];
     struct weir__backup_job job;
+    struct weir_error why;
     int rc;
 
     if (!r->moments[i].heads) return 0;
     make_job(r, i, &job);
     job.log = log_of(r, i, path);
-    rc = weir__backup_hub(&job, &r->moments[i], hub, err);
+    rc = weir__backup_hub(&job, &r->moments[i], hub, &why);
+    if (rc != 0 && err) *err = why;
+    if (job.at_source && rc != WEIR_EBUSY && is_damage(rc)) {
+        *r->result = before;
+        r->whys[i] = why;
+        return carry_over(r, i, hub, err);
+    }
     return rc == 0 ? 0 : weir__wrap(err, rc, "hub '%s'", r->catalog.hubs[i].name);
 }
 
@@ -300,6 +343,7 @@ static int save_catalog(struct run *r, struct weir_error *err)
 {
     int rc = weir__catalog_copy(&r->next.catalog, &r->catalog, err);
 
+    drop_empty(&r->next);
     for (uint32_t i = r->catalog.hub_count; rc == 0 && i > 0; i--)
         if (!weir__manifest_hub(&r->next, r->catalog.hubs[i - 1].id))
             weir__catalog_remove_hub(&r->next.catalog, &r->next.catalog.hubs[i - 1]);

@@ -113,6 +113,7 @@ static int copy_segment(struct weir__backup_job *job, const struct weir__segment
     if (rc == 0)
         rc = weir__backup_copy(job->options->fs, from, to, &seg->extent, &sink, &copied, err);
     weir__digest_end(&digest, seg->digest);
+    job->at_source = copied.at_source;
     if (rc != 0) return rc;
     seg->name = name;
     seg->fresh = true;
@@ -146,6 +147,7 @@ static int save_segment(struct weir__backup_job *job, struct weir__manifest_hub 
     describe(source, seg);
     *out_gone = false;
     rc = weir__backup_measure(&job->log, source, source->end, sealed, &seg->extent, err);
+    job->at_source = rc != 0;
     if (rc == 0 && reuse(job, job->pool, seg)) return 0;
     if (rc == 0 && reuse(job, job->former, seg)) {
         job->result->segments_reused++;
@@ -492,6 +494,7 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     uint64_t first = 0;
     int rc = weir__backup_moment_still(&job->log, m, &first, err);
 
+    job->at_source = rc != 0;
     if (rc != 0) return rc;
     if (first < m->control.first_segment) first = m->control.first_segment;
     drop_expired(hub, first);
@@ -514,6 +517,7 @@ int weir__backup_hub(struct weir__backup_job *job, const struct weir__backup_mom
     struct weir__backup_row row = {0};
     int rc = weir__backup_row_read(&job->log, m, &row, err);
 
+    job->at_source = rc != 0;
     if (rc == 0 && row.missing > 0)
         weir__log_line(&job->options->logger, WEIR__ERROR, "backup",
                        "damage hub=%s: %" PRIu64 " segments of %s have no readable file",

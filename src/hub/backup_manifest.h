@@ -166,6 +166,7 @@ struct weir__backup_job {
     const struct weir__manifest_hub *former; /* NULL: it was not in it */
     struct weir__manifest_hub *pool;         /* what this run copied of it before */
     struct weir__backup_result *result;
+    bool at_source; /* after an error: it is the hub in the folder that cannot be backed up */
 };
 
 /* Makes the hub's folder, names its files, copies its extra files. */

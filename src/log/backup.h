@@ -112,6 +112,7 @@ struct weir__backup_sink {
 struct weir__backup_copied {
     uint64_t unreadable; /* bytes that the disk did not give; zeros took their place */
     uint64_t stray;      /* bytes between the two parts that are not zero */
+    bool at_source;      /* what failed is the file that was read */
 };
 
 /* Copies a file to a new one and syncs it; blocks of zeros become holes. to NULL: only reads, the

@@ -139,11 +139,13 @@ static int copy_piece(struct copying *c, uint64_t *at, uint64_t to, struct weir_
 
     if (weir__round_up(to - begin, WEIR__FS_BLOCK) < want)
         want = weir__round_up(to - begin, WEIR__FS_BLOCK);
+    c->done->at_source = true;
     rc = c->from->ops->read(c->from, c->buffer, want, begin, &got, err);
     if (rc == WEIR_EIO) rc = read_bad(c, begin, want, &got, err);
     if (rc != 0) return rc;
     if (got > to - begin) got = to - begin;
     if (got <= skip) return weir__fail(err, WEIR_ECORRUPT, "the file is too short");
+    c->done->at_source = false;
     if (skip > 0) memmove(c->buffer, c->buffer + skip, got - skip);
     if (c->sink) rc = c->sink->take(c->sink->user, c->buffer, got - skip, err);
     if (rc == 0 && c->to) rc = write_runs(c, *at, got - skip, err);
@@ -205,6 +207,7 @@ int weir__backup_copy(struct weir__fs *fs, const char *from, const char *to,
     if (!c.buffer) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     rc = fs->ops->open(fs, from, WEIR__FS_READ_ONLY, &c.from, err);
     if (rc == 0) rc = check_size(c.from, x, to != NULL, err);
+    out->at_source = rc != 0;
     if (rc == 0 && to) rc = fs->ops->open(fs, to, WEIR__FS_CREATE, &c.to, err);
     if (rc == 0) rc = copy_parts(&c, err);
     if (rc == 0 && to) rc = c.to->ops->sync(c.to, err);

@@ -11,6 +11,18 @@ static struct weir__backup_result result;
 static struct standing before;
 static const uint8_t zeros[4 << 20];
 
+/* The newest segment of the first hub, by the name of its file. */
+static const char *newest(struct simfs *disk)
+{
+    const char *path, *found = "";
+
+    for (size_t i = 0; (path = simfs_path(disk, i)); i++)
+        if (strncmp(path, WORLD_DIR HUB, strlen(WORLD_DIR HUB)) == 0 && strstr(path, ".seg") &&
+            strcmp(path, found) > 0)
+            found = path;
+    return found;
+}
+
 static void publish_until_there(const char *path)
 {
     for (int i = 0; simfs_size(m.world.disk, path) == 0; i++) model_publish(&m, 0, i % 2, 100);
@@ -76,6 +88,32 @@ static void a_sealed_segment_cut_short(void **state)
         }
 }
 
+/* One byte is missing, of a sealed segment or of the newest: the hub is left out. */
+static void a_segment_of_another_size(void **state)
+{
+    static uint8_t bytes[4 << 20];
+
+    (void)state;
+    for (int last = 0; last < 2; last++)
+        for (int former = 0; former < 2; former++) {
+            struct simfs *disk = simfs_clone(m.world.disk);
+            const char *path = last ? newest(disk) : SECOND;
+            long len = simfs_peek(disk, path, bytes, sizeof bytes, 0);
+
+            if (former) back_up(disk);
+            simfs_put(disk, path, bytes, (size_t)len - 1);
+            back_up(disk);
+            assert_int_equal(result.left_out, 1);
+            assert_int_equal(result.hubs, 1 + former);
+            if (former) check_restored(disk, &before);
+            simfs_put(disk, path, bytes, (size_t)len);
+            back_up(disk);
+            assert_int_equal(result.left_out, 0);
+            if (!former) check_restored(disk, &before);
+            simfs_free(disk);
+        }
+}
+
 /* ---- two backups at once ---- */
 
 /* Another backup locks the folder that this one has just made. */
@@ -105,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_sealed_segment_cut_short),
+        TEST(a_segment_of_another_size),
         TEST(a_refused_backup_leaves_the_folder_alone),
     };
 
