@@ -333,6 +333,91 @@ int weir__backup_moment_take(const struct weir__backup_log *log, struct weir__ba
     return weir__wrap(err, rc, "%s", log->dir);
 }
 
+/* ---- whether the control file is as new as the batches ---- */
+
+/* A whole batch of any opening. */
+static int batch_of_any(const struct weir__backup_log *log, const struct weir__segment *seg,
+                        uint64_t position, struct weir__batch_header *out, bool *out_good,
+                        struct weir_error *err)
+{
+    struct weir__control any = {.partitions = WEIR__LOG_PARTITIONS_MAX,
+                                .epoch_start = UINT64_MAX,
+                                .epoch = UINT32_MAX};
+    struct walk w = {.control = &any, .segment = seg, .limit = weir__backup_limit(seg)};
+    int rc = open_last(log, seg, &w.file, err);
+
+    *out_good = false;
+    w.window = aligned_alloc(WEIR__FS_BLOCK, WINDOW_BYTES);
+    if (rc == 0 && !w.window) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
+    if (rc == 0) rc = batch_at(&w, position, out, out_good, err);
+    free(w.window);
+    weir__file_close(w.file);
+    return rc;
+}
+
+/* What is newer than the control file of a moment. */
+struct newer {
+    const struct weir__backup_log *log;
+    const struct weir__backup_moment *moment;
+    uint64_t segment; /* with batches in it */
+    uint32_t epoch;
+    struct weir_error *err;
+};
+
+/* A file that cannot be read is another's care: weir__backup_row_read. */
+static int see_newer(const char *name, void *user)
+{
+    struct newer *n = user;
+    struct weir__batch_header h;
+    struct weir__segment seg;
+    bool good = false;
+    int rc;
+
+    if (!weir__backup_is_segment(name)) return 0;
+    rc = weir__backup_segment_read(n->log, name, &seg, n->err);
+    if (rc != 0) return rc == WEIR_ENOMEM ? rc : 0;
+    if (seg.h.number <= n->segment ||
+        seg.h.base < n->moment->last.h.base + n->moment->last.h.capacity)
+        return 0;
+    rc = batch_of_any(n->log, &seg, seg.data, &h, &good, n->err);
+    if (good) n->segment = seg.h.number;
+    return rc == WEIR_ENOTFOUND || rc == WEIR_EIO ? 0 : rc;
+}
+
+static int see_newer_epoch(struct newer *n)
+{
+    const struct weir__backup_moment *m = n->moment;
+    struct weir__batch_header h;
+    bool good;
+    int rc = batch_of_any(n->log, &m->last, m->end, &h, &good, n->err);
+
+    if (rc == 0 && good && h.epoch > n->epoch) n->epoch = h.epoch;
+    return rc == WEIR_ENOTFOUND ? 0 : rc;
+}
+
+/* A segment gets batches, and an opening writes any, only after the control file says so. Where it does
+ * not, an older one was put in its place, and the moment is not the newest. */
+static int check_control(const struct weir__backup_log *log, const struct weir__backup_moment *m,
+                         struct weir_error *err)
+{
+    struct newer n = {log, m, m->control.last_segment, m->control.epoch, err};
+    struct weir__control now;
+    int rc = see_newer_epoch(&n);
+
+    if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_newer, &n, err);
+    if (rc != 0 || (n.segment == m->control.last_segment && n.epoch == m->control.epoch)) return rc;
+    rc = read_control(log, &now, err);
+    if (rc != 0) return rc;
+    if (now.last_segment < n.segment)
+        rc = weir__fail(err, WEIR_ECORRUPT, "its control file is older than segment %" PRIu64,
+                        n.segment);
+    else if (now.epoch < n.epoch)
+        rc = weir__fail(err, WEIR_ECORRUPT, "its control file is older than batches of segment %s",
+                        m->last.name);
+    weir__control_fini(&now);
+    return rc;
+}
+
 /* What the rest of the segment has. */
 struct settling {
     struct weir__backup_moment *moment;
@@ -390,6 +475,7 @@ int weir__backup_moment_settle(const struct weir__backup_log *log, struct weir__
     int rc = m->unread ? walk_batches(log, m, UINT64_MAX, &passed, err) : 0;
 
     if (rc == 0) rc = scan_rest(log, &s, err);
+    if (rc == 0) rc = check_control(log, m, err);
     if (rc == WEIR_ENOTFOUND) return 0; /* expired: weir__backup_moment_still will say so */
     if (rc != 0 || !s.damage) return rc == 0 ? 0 : weir__wrap(err, rc, "%s", log->dir);
     /* The log may have been written to between two reads of the scan: only what is still bad now,

@@ -53,7 +53,8 @@ int weir__backup_moment_take(const struct weir__backup_log *, struct weir__backu
                              struct weir_error *);
 
 /* Looks whether readable batches lie behind an unreadable one at the end. They then belong to the
- * moment, which becomes a later one, and it is marked as damaged. Reads the rest of the segment. */
+ * moment, which becomes a later one, and it is marked as damaged. Reads the rest of the segment.
+ * WEIR_ECORRUPT: there are segments or batches that the control file, which is older, does not know. */
 int weir__backup_moment_settle(const struct weir__backup_log *, struct weir__backup_moment *,
                                struct weir_error *);
 

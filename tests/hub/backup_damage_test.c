@@ -114,6 +114,46 @@ static void a_segment_of_another_size(void **state)
         }
 }
 
+/* ---- an older control file ---- */
+
+static uint8_t old[1 << 20];
+
+static void check_older_control(long len)
+{
+    model_stand(&m, m.world.ns, &before);
+    for (int former = 0; former < 2; former++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+
+        if (former) back_up(disk);
+        simfs_put(disk, WORLD_DIR HUB "/control", old, (size_t)len);
+        back_up(disk);
+        assert_int_equal(result.left_out, 1);
+        assert_int_equal(result.hubs, 1 + former);
+        if (former) check_restored(disk, &before);
+        simfs_free(disk);
+    }
+}
+
+static void segments_that_the_control_file_does_not_know(void **state)
+{
+    long len = simfs_peek(m.world.disk, WORLD_DIR HUB "/control", old, sizeof old, 0);
+
+    (void)state;
+    publish_until_there(WORLD_DIR HUB "/00000006.seg");
+    check_older_control(len);
+}
+
+static void batches_that_the_control_file_does_not_know(void **state)
+{
+    long len = simfs_peek(m.world.disk, WORLD_DIR HUB "/control", old, sizeof old, 0);
+
+    (void)state;
+    assert_int_equal(world_close(&m.world), 0);
+    assert_int_equal(world_open(&m.world), 0);
+    model_publish(&m, 0, 0, 5);
+    check_older_control(len);
+}
+
 /* ---- two backups at once ---- */
 
 /* Another backup locks the folder that this one has just made. */
@@ -144,6 +184,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sealed_segment_cut_short),
         TEST(a_segment_of_another_size),
+        TEST(segments_that_the_control_file_does_not_know),
+        TEST(batches_that_the_control_file_does_not_know),
         TEST(a_refused_backup_leaves_the_folder_alone),
     };
 
