@@ -6,6 +6,7 @@
  *
  *   backup.c            the run: moments, copies, commit
  *   backup_hub.c        one hub: which segments are copied, reused, dropped
+ *   backup_guard.c      that it does not give up what it alone has
  *   backup_extra.c      its files that are no segments
  *   backup_manifest.c   what a backup holds, on disk in two copies
  *   backup_folder.c     the folder of a backup: taking it, sweeping it

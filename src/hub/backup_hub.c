@@ -74,6 +74,7 @@ struct finding {
     const struct weir__backup_job *job;
     const char *file;
     uint64_t count;
+    uint64_t whole; /* byte of the file in front of which nothing is lost */
 };
 
 static void see_finding(const struct weir__backup_finding *f, void *user)
@@ -81,20 +82,25 @@ static void see_finding(const struct weir__backup_finding *f, void *user)
     struct finding *to = user;
 
     to->count++;
+    if (!f->spare && f->at < to->whole) to->whole = f->at;
     tell_damage(to->job, to->file, f->at, f->len, f->text);
 }
 
 static int verify(const struct weir__backup_job *job, const struct weir__segment *source,
                   struct weir__manifest_segment *seg, struct weir_error *err)
 {
-    struct finding finding = {job, source->name, 0};
+    struct finding finding = {job, source->name, 0, UINT64_MAX};
     char path[WEIR__BACKUP_PATH_BYTES];
     int rc;
 
-    if (!seg->fresh || job->options->no_verify || seg->number == 0) return 0;
+    if (!seg->fresh || seg->number == 0) return 0;
+    seg->whole =
+        source->lost || (job->options->no_verify && seg->damaged > 0) ? seg->base : UINT64_MAX;
+    if (job->options->no_verify) return 0;
     weir__backup_segment_path(job->to, job->log.hub_id, seg->name, path);
     rc = weir__backup_verify(job->options->fs, path, source, seg->end, see_finding, &finding, err);
     seg->damaged += finding.count;
+    if (finding.whole < UINT64_MAX) seg->whole = seg->base + finding.whole;
     seg->fresh = rc != 0;
     return rc;
 }
@@ -214,9 +220,9 @@ static int verify_row(struct weir__backup_job *job, const struct weir__backup_ro
 
 /* ---- what the backup has and the folder has lost ---- */
 
-/* An error that passes must not make a copy bad: it would be removed. */
-static int is_good_copy(const struct weir__backup_job *job,
-                        const struct weir__manifest_segment *has, bool *out, struct weir_error *err)
+int weir__backup_is_good(const struct weir__backup_job *job,
+                         const struct weir__manifest_segment *has, bool *out,
+                         struct weir_error *err)
 {
     uint64_t bytes;
     int rc;
@@ -401,7 +407,7 @@ static int keep_good(const struct weir__backup_job *job, struct weir__manifest_h
         bool good, done = false;
 
         if (has->number < first || (seg && seg->damaged == 0) || (!seg && *missing == 0)) continue;
-        rc = is_good_copy(job, has, &good, err);
+        rc = weir__backup_is_good(job, has, &good, err);
         if (rc != 0 || !good) continue;
         if (!seg)
             rc = insert(job, hub, partitions, has, &done, err);
@@ -500,6 +506,10 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     drop_expired(hub, first);
     rc = verify_row(job, row, hub, err);
     if (rc == 0) rc = keep_good(job, hub, m->control.partitions, first, &row->missing, err);
+    if (rc == 0) {
+        rc = weir__backup_guard(job, hub, first, err);
+        job->at_source = rc == WEIR_ECORRUPT;
+    }
     if (rc == 0 && job->options->keep_expired)
         rc = keep_expired(job, hub, m->control.partitions, &first, err);
     if (rc == 0)

@@ -22,6 +22,7 @@ struct weir__manifest_segment {
     uint64_t damaged;                   /* places that could not be read when it was copied */
     uint8_t digest[WEIR__DIGEST_BYTES]; /* SHA-256 of the bytes that count */
     bool fresh; /* in memory: copied by this run, and its batches not checked yet */
+    uint64_t whole; /* in memory: in front of it nothing was damaged when it was copied */
 };
 
 /* A file of the hub's folder that is neither a segment nor the control file. It lies in the backup
@@ -176,5 +177,16 @@ int weir__backup_hub_begin(struct weir__backup_job *, const struct weir__backup_
 /* Then copies what is missing of its segments. WEIR_EBUSY: the moment must be taken again. */
 int weir__backup_hub(struct weir__backup_job *, const struct weir__backup_moment *,
                      struct weir__manifest_hub *out, struct weir_error *);
+
+/* Whether the backup has a segment whole. Fails with an error that passes, which must not cost a copy. */
+int weir__backup_is_good(const struct weir__backup_job *, const struct weir__manifest_segment *,
+                         bool *out, struct weir_error *);
+
+/* ---- backup_guard.c ---- */
+
+/* WEIR_ECORRUPT: the hub, whose oldest segment in the folder is `first`, would take the place of a good
+ * copy of the former backup that has what it has not. */
+int weir__backup_guard(const struct weir__backup_job *, const struct weir__manifest_hub *,
+                       uint64_t first, struct weir_error *);
 
 #endif

@@ -127,6 +127,7 @@ int weir__backup_copy(struct weir__fs *, const char *from, const char *to,
 struct weir__backup_finding {
     uint64_t at, len;
     const char *text;
+    bool spare; /* nothing is lost: another copy serves */
 };
 
 int weir__backup_verify(struct weir__fs *, const char *path, const struct weir__segment *,

@@ -227,7 +227,7 @@ struct verifying {
 
 static void find(const struct verifying *v, uint64_t from, uint64_t to, const char *text)
 {
-    struct weir__backup_finding f = {from - v->segment->h.base, to - from, text};
+    struct weir__backup_finding f = {from - v->segment->h.base, to - from, text, false};
 
     v->fn(&f, v->user);
 }
@@ -251,11 +251,12 @@ static int verify_damage(void *user, uint64_t from, uint64_t to, struct weir_err
 static int verify_header(const struct verifying *v, struct weir__file *f, struct weir_error *err)
 {
     const struct weir__segment *seg = v->segment;
+    struct weir__backup_finding one = {0, seg->data - seg->h.base, "one of two headers", true};
     int bad = 0, rc = 0;
 
     if (!seg->lost) rc = weir__segment_check_copies(f, &seg->h, &bad, err);
-    if (rc == 0 && (seg->lost || bad > 0))
-        find(v, seg->h.base, seg->data, seg->lost || bad > 1 ? "no header" : "one of two headers");
+    if (rc == 0 && (seg->lost || bad > 1)) find(v, seg->h.base, seg->data, "no header");
+    if (rc == 0 && !seg->lost && bad == 1) v->fn(&one, v->user);
     return rc;
 }
 

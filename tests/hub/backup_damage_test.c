@@ -114,6 +114,126 @@ static void a_segment_of_another_size(void **state)
         }
 }
 
+/* ---- the newest segment ---- */
+
+#define FIRST_BODY (8192 + 200)
+
+static void back_up_and_damage(char path[64])
+{
+    back_up(m.world.disk);
+    snprintf(path, 64, "%s", newest(m.world.disk));
+    simfs_poke(m.world.disk, path, zeros, 100, FIRST_BODY);
+}
+
+/* Left out, and as the backup had it; the other hub goes on. */
+static void check_left_out(void)
+{
+    before.next[1][0] = m.lines[1][0].next;
+    for (int again = 0; again < 2; again++) {
+        back_up(m.world.disk);
+        assert_int_equal(result.left_out, 1);
+        assert_int_equal(result.hubs, HUBS);
+    }
+    check_restored(m.world.disk, &before);
+}
+
+static void a_newest_segment_that_is_damaged(void **state)
+{
+    char path[64];
+
+    (void)state;
+    back_up_and_damage(path);
+    back_up(m.world.disk);
+    assert_int_equal(result.left_out, 0);
+    check_restored(m.world.disk, &before);
+}
+
+static void a_newest_segment_of_zeros(void **state)
+{
+    const char *path = newest(m.world.disk);
+
+    (void)state;
+    assert_int_equal(world_close(&m.world), 0);
+    back_up(m.world.disk);
+    simfs_poke(m.world.disk, path, zeros, simfs_size(m.world.disk, path), 0);
+    check_left_out();
+}
+
+static char told[512];
+
+static void listen(enum weir__level level, const char *room, const char *line, void *user)
+{
+    (void)level, (void)room, (void)user;
+    snprintf(told, sizeof told, "%s", line);
+}
+
+static void a_damaged_segment_that_grew(void **state)
+{
+    char path[64];
+
+    (void)state;
+    back_up_and_damage(path);
+    model_publish(&m, 0, 0, 5);
+    model_publish(&m, 1, 0, 5);
+    m.world.options.logger = (struct weir__logger){listen, NULL};
+    check_left_out();
+    m.world.options.logger = (struct weir__logger){0};
+    assert_string_equal(told, "hub a: segment 4 is damaged, and " TO HUB
+                              "/00000001.seg has the good copy of what it was. For what was added "
+                              "since, back up into a new folder, and keep both");
+}
+
+static void a_damaged_segment_that_was_sealed(void **state)
+{
+    char path[64];
+
+    (void)state;
+    back_up_and_damage(path);
+    publish_until_there(WORLD_DIR HUB "/00000005.seg");
+    check_left_out();
+}
+
+static void check_lost(bool successor)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+    char path[64];
+
+    back_up_and_damage(path);
+    publish_until_there(WORLD_DIR HUB "/00000006.seg");
+    assert_int_equal(world_close(&m.world), 0);
+    assert_int_equal(fs->ops->remove(fs, path, NULL), 0);
+    if (successor) assert_int_equal(fs->ops->remove(fs, WORLD_DIR HUB "/00000005.seg", NULL), 0);
+    check_left_out();
+}
+
+static void a_lost_segment_that_grew(void **state)
+{
+    (void)state;
+    check_lost(false);
+}
+
+static void a_lost_segment_that_grew_and_its_successor(void **state)
+{
+    (void)state;
+    check_lost(true);
+}
+
+/* What the copy has is whole in the folder, too. */
+static void damage_behind_what_was_copied(void **state)
+{
+    uint64_t at = simfs_size(m.world.disk, newest(m.world.disk));
+    uint8_t byte = 0;
+
+    (void)state;
+    back_up(m.world.disk);
+    for (at -= 8193; byte == 0; at--) simfs_peek(m.world.disk, newest(m.world.disk), &byte, 1, at);
+    for (int i = 0; i < 2; i++) model_publish(&m, 0, 0, 5);
+    simfs_poke(m.world.disk, newest(m.world.disk), zeros, 50, at + 200);
+    back_up(m.world.disk);
+    assert_int_equal(result.left_out, 0);
+    assert_int_equal(result.damaged, 1);
+}
+
 /* ---- an older control file ---- */
 
 static uint8_t old[1 << 20];
@@ -184,6 +304,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_sealed_segment_cut_short),
         TEST(a_segment_of_another_size),
+        TEST(a_newest_segment_that_is_damaged),
+        TEST(a_newest_segment_of_zeros),
+        TEST(a_damaged_segment_that_grew),
+        TEST(a_damaged_segment_that_was_sealed),
+        TEST(a_lost_segment_that_grew),
+        TEST(a_lost_segment_that_grew_and_its_successor),
+        TEST(damage_behind_what_was_copied),
         TEST(segments_that_the_control_file_does_not_know),
         TEST(batches_that_the_control_file_does_not_know),
         TEST(a_refused_backup_leaves_the_folder_alone),
