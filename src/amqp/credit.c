@@ -92,6 +92,7 @@ bool weir__amqp_link_on_flow(struct weir__amqp_link *l, struct weir__amqp_event 
         return weir__amqp_link_fail(l, ev, WEIR__AMQP_COND_INVALID_FIELD,
                                     "flow.delivery-count %u with a credit of %u from %u", count,
                                     l->credit, l->delivery_count);
+    if (gap > 0) l->drain = false;
     l->credit -= gap;
     l->delivery_count = counted ? count : l->delivery_count;
     return true;

@@ -14,6 +14,7 @@
 #include "cli/home.h"
 #include "cli/json.h"
 #include "cli/stop.h"
+#include "client/weir.h"
 
 #define RECEIVE_EVENTS_MAX 1000u
 #define MEMORY_BYTES ((size_t)16 << 20) /* for all streams together */
@@ -52,12 +53,14 @@ struct stream {
     uint32_t partition;
     struct weir_received got;
     size_t next;  /* of got: to be printed */
+    uint64_t at;  /* sequence number of the next one, as far as is known */
     uint64_t end; /* stop in front of this sequence number */
     bool done;
 };
 
 struct tailing {
     const struct tail_options *options;
+    struct weir *weir;
     bool wire; /* not a folder */
     struct weir__stop *stop;
     struct stream *streams;
@@ -78,9 +81,14 @@ static const struct weir_event *peek(const struct stream *s)
 /* Damage is reported and passed over: the events behind it are good. */
 static int pass_damage(struct tailing *t, struct stream *s)
 {
+    uint64_t first, last;
+    int rc;
+
     weir__exit_error(WEIR_ECORRUPT, &t->err, "tail: partition %" PRIu32, s->partition);
     t->damaged = true;
-    return weir_receiver_skip(s->receiver, NULL, NULL, &t->err);
+    rc = weir_receiver_skip(s->receiver, &first, &last, &t->err);
+    if (rc == 0) s->at = last + 1;
+    return rc;
 }
 
 /* A server passes over damage by itself, and AMQP cannot say which of the two it was. */
@@ -96,6 +104,31 @@ static void tell_missed(const struct tailing *t, const struct stream *s)
                     : "they expired before they could be read");
 }
 
+/* The server has sent all there is, and the partition's end is further on: what stands in front of it
+ * is damaged, unless it expired meanwhile. */
+static void tell_end(struct tailing *t, struct stream *s)
+{
+    struct weir_partition_info info;
+
+    if (!t->wire || s->at >= s->end) return;
+    if (weir_partition_info(t->weir, t->options->common.word[0], s->partition, &info, NULL) == 0 &&
+        info.begin_sequence > s->at)
+        s->at = info.begin_sequence;
+    if (s->at >= s->end) return;
+    t->damaged = true;
+    fprintf(stderr,
+            "weir: tail: partition %" PRIu32 ": events %" PRIu64 " to %" PRIu64
+            " are missing: they are damaged; the server's log tells more\n",
+            s->partition, s->at, s->end - 1);
+}
+
+/* Nothing comes now. In a folder there is nothing more; over a connection it may be under way. */
+static void reach_end(struct tailing *t, struct stream *s)
+{
+    s->done = t->options->until_end && weir__receiver_ended(s->receiver);
+    if (s->done) tell_end(t, s);
+}
+
 /* Asks a dry stream for more. WEIR_ETIMEDOUT is no error here, nor a cancel. */
 static int fill(struct tailing *t, struct stream *s, int64_t timeout_ms)
 {
@@ -107,8 +140,7 @@ static int fill(struct tailing *t, struct stream *s, int64_t timeout_ms)
     if (rc == 0 && s->got.missed > 0) tell_missed(t, s);
     if (rc == WEIR_ECORRUPT) return pass_damage(t, s);
     if (rc == WEIR_ECANCELED) return 0;
-    /* In a folder there is nothing more; over a connection it may be under way. */
-    if (rc == WEIR_ETIMEDOUT) s->done = t->options->until_end && !t->wire;
+    if (rc == WEIR_ETIMEDOUT) reach_end(t, s);
     if (rc == 0 && s->got.events[0].sequence >= s->end) s->done = true;
     if (s->done) s->got.count = 0;
     return rc == WEIR_ETIMEDOUT ? 0 : rc;
@@ -126,6 +158,7 @@ static void print_next(struct tailing *t, struct stream *s)
     }
     t->left--;
     s->next++;
+    s->at = e->sequence + 1;
     if (e->sequence + 1 >= s->end) {
         s->done = true;
         s->got.count = 0;
@@ -240,6 +273,15 @@ static bool is_at_end(const struct weir_position *p, const struct weir_partition
     return p->from == WEIR_FROM_TIME && (int64_t)value > info->last_time_ms;
 }
 
+/* The first number that a position can stand for. */
+static uint64_t first_at(const struct weir_position *p, const struct weir_partition_info *info)
+{
+    uint64_t value = (uint64_t)p->value + p->after;
+
+    if (p->from == WEIR_FROM_SEQUENCE && value > info->begin_sequence) return value;
+    return p->from == WEIR_FROM_LATEST ? info->next_sequence : info->begin_sequence;
+}
+
 static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint32_t partition,
                        struct weir_position position)
 {
@@ -251,6 +293,7 @@ static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint
     if (rc != 0) return rc;
     s->partition = partition;
     if (t->count > 1) hold_in_range(&position, &info);
+    s->at = first_at(&position, &info);
     s->end = t->options->until_end ? info.next_sequence : UINT64_MAX;
     s->done = t->options->until_end && is_at_end(&position, &info);
     options.position = position;
@@ -286,6 +329,7 @@ static int tail_hub(const struct weir__home *home, const struct tail_options *o,
                     struct weir_position position)
 {
     struct tailing t = {.options = o,
+                        .weir = home->weir,
                         .wire = home->wire,
                         .left = o->count.given ? o->count.value : UINT64_MAX};
     int code = WEIR__EXIT_OK, rc;
@@ -330,7 +374,8 @@ const struct weir__command weir__command_tail = {
         "   \"2026-01-31T08:30:00.125Z\",\"key\":null,\"body\":\"...\",\"properties\":{}}\n"
         "A body that is not UTF-8 text is \"body_base64\" instead. Damaged events are reported "
         "and\n"
-        "passed over; from a folder they make the exit code 1.\n\n"
+        "passed over; from a folder they make the exit code 1, and so do those in front of the\n"
+        "end that --until-end stops at.\n\n"
         "Partitions are merged by enqueued time as far as events are at hand; within a\n"
         "partition the order is always that of publishing. --from takes an event at that\n"
         "place or behind it; a time is ISO 8601 (2026-01-31T08:30Z), milliseconds since 1970,\n"

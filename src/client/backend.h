@@ -63,6 +63,10 @@ struct weir__source_ops {
                     struct weir_receiver_metrics *out);
 
     void (*skip)(struct weir__source *, uint64_t *out_first, uint64_t *out_last);
+
+    /* After WEIR_ETIMEDOUT: whether nothing is under way, either. The first call of it asks the other
+     * side, which answers when it has sent all there is; from then on nothing more may come. */
+    bool (*ended)(struct weir__source *);
     void (*cancel)(struct weir__source *); /* any thread */
     void (*close)(struct weir__source *);
 };

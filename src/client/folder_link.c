@@ -160,6 +160,13 @@ static void source_skip(struct weir__source *s, uint64_t *out_first, uint64_t *o
     weir__receiver_skip(receiver_of(s), out_first, out_last);
 }
 
+/* Nothing is ever under way. */
+static bool source_ended(struct weir__source *s)
+{
+    (void)s;
+    return true;
+}
+
 static void source_cancel(struct weir__source *s)
 {
     weir__receiver_cancel(receiver_of(s));
@@ -176,6 +183,7 @@ static const struct weir__source_ops source_ops = {
     .next = source_next,
     .measure = source_measure,
     .skip = source_skip,
+    .ended = source_ended,
     .cancel = source_cancel,
     .close = source_close,
 };

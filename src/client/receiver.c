@@ -162,6 +162,11 @@ int weir_receiver_skip(struct weir_receiver *r, uint64_t *out_first, uint64_t *o
     return 0;
 }
 
+bool weir__receiver_ended(struct weir_receiver *r)
+{
+    return r->source->ops->ended(r->source);
+}
+
 void weir_receiver_cancel(struct weir_receiver *r)
 {
     r->source->ops->cancel(r->source);

@@ -20,4 +20,8 @@ void weir__completing_end(void);
 /* WEIR_EDEADLOCK inside a completion, else 0: the first line of every call that waits. */
 int weir__completing_refuse(const char *call, struct weir_error *);
 
+/* After WEIR_ETIMEDOUT, for who reads up to the end: whether all that is there was given, as
+ * weir__source_ops.ended. A server that cannot tell, such as Azure, leaves it at false. */
+bool weir__receiver_ended(struct weir_receiver *);
+
 #endif

@@ -134,24 +134,43 @@ static uint32_t count_fitting(const struct weir__wire_source *s, size_t held, ui
     return fits < most ? (uint32_t)fits : most;
 }
 
+/* Whether the other side has answered that it has sent all there is. It dropped credit then; an answer
+ * that comes because all credit was used up says nothing, nor does a link that is being left. The lock
+ * is held. */
+static bool note_end(struct weir__wire_source *s)
+{
+    if (s->drains && s->link.again_ms == 0 && !weir__amqp_link_drain(s->link.end.link)) {
+        weir__wire_row_show(&s->row); /* what came in this turn is there before the end is */
+        s->ended = true;
+        weir__cond_broadcast(&s->link.changed);
+    }
+    return s->ended;
+}
+
 /* Lets as many bytes come as fit beside what waits for the caller. */
 static void pump_limit(struct weir__wire_source *s)
 {
     struct weir__amqp_link *link = s->link.end.link;
     size_t waiting, most = s->row.bytes_max;
+    bool ending, ended;
     uint64_t limit;
 
     weir__mutex_lock(&s->link.lock);
+    ending = s->ending;
+    ended = note_end(s);
     waiting = s->row.held + weir__wire_row_hidden_bytes(&s->row) - atomic_load(&s->taken);
     weir__mutex_unlock(&s->link.lock);
-    if (waiting > 0 && waiting >= most) return; /* the caller visits when it has made room */
+    if (ended || (waiting > 0 && waiting >= most))
+        return; /* the caller visits when it has made room */
     limit = s->carried + (most - waiting);
-    if (limit < s->limit + most / WEIR__WIRE_PART && weir__amqp_link_credit(link) > CREDIT_MAX / 2)
+    if (limit < s->limit + most / WEIR__WIRE_PART && ending == s->drains &&
+        weir__amqp_link_credit(link) > CREDIT_MAX / 2)
         return;
     s->limit = limit;
     if (limit > s->allowed) s->allowed = limit;
     weir__amqp_limit(link, limit);
-    weir__amqp_flow(link, CREDIT_MAX, false);
+    s->drains = ending;
+    weir__amqp_flow(link, CREDIT_MAX, ending);
     weir__wire_write_soon(s->link.wire);
 }
 
@@ -161,17 +180,19 @@ static void pump_credit(struct weir__wire_link *l)
 {
     struct weir__wire_source *s = of_link(l);
     uint32_t credit = weir__amqp_link_credit(l->end.link), fits;
-    bool give;
+    bool give, ending;
 
     weir__mutex_lock(&l->lock);
+    ending = s->ending && s->tells;
     fits = count_fitting(s, s->row.held + weir__wire_row_hidden_bytes(&s->row),
                          s->row.held_count + weir__wire_row_hidden(&s->row));
-    give = fits > 0 && credit <= fits / 2;
+    give = !note_end(s) && fits > 0 && (credit <= fits / 2 || ending != s->drains);
     s->low = (give ? fits : credit) <= count_fitting(s, 0, 0) / 2;
     s->freed = 0;
     weir__mutex_unlock(&l->lock);
     if (!give) return;
-    weir__amqp_flow(l->end.link, fits, false);
+    s->drains = ending;
+    weir__amqp_flow(l->end.link, fits, ending);
     weir__wire_write_soon(l->wire);
 }
 
@@ -324,7 +345,9 @@ static void attached(struct weir__wire_link *l, const struct weir__amqp_composit
     struct weir__wire_source *s = of_link(l);
 
     s->limits = s->desires && offers_batches(&fields->attach.offered_capabilities);
+    s->tells = s->tells || s->limits;
     s->carried = s->limit = s->allowed = 0;
+    s->drains = false;
 }
 
 static void free_source(struct weir__wire_link *l)

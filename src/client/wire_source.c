@@ -28,7 +28,7 @@ static int wait_for_items(struct weir__wire_source *s, int64_t deadline_ns, stru
             if (err) *err = s->link.why;
             return s->link.why.code;
         }
-        if (!in_time) {
+        if (!in_time || s->ended) {
             s->asked = s->wake != NULL;
             return weir__fail(err, WEIR_ETIMEDOUT, "no event came in time");
         }
@@ -167,6 +167,19 @@ static void skip(struct weir__source *b, uint64_t *out_first, uint64_t *out_last
     *out_first = *out_last = 0; /* damage stays on the other side */
 }
 
+static bool ended(struct weir__source *b)
+{
+    struct weir__wire_source *s = of_base(b);
+    bool yes;
+
+    weir__mutex_lock(&s->link.lock);
+    if (!s->ending) weir__wire_link_visit(&s->link);
+    s->ending = true;
+    yes = s->ended && !weir__wire_row_look(&s->row);
+    weir__mutex_unlock(&s->link.lock);
+    return yes;
+}
+
 static void cancel(struct weir__source *b)
 {
     struct weir__wire_source *s = of_base(b);
@@ -187,6 +200,7 @@ static const struct weir__source_ops source_ops = {
     .next = next,
     .measure = measure,
     .skip = skip,
+    .ended = ended,
     .cancel = cancel,
     .close = close_source,
 };

@@ -45,6 +45,8 @@ struct weir__wire_source {
     bool limits;  /* and the other side offers them: it is told how many bytes may come */
     uint64_t carried, limit; /* bytes that came by this link, and that it may bring */
     uint64_t allowed;        /* the highest such limit so far */
+    bool tells;              /* the other side has offered batches: it is a weir, which answers */
+    bool drains;             /* when it is asked to say that it has sent all there is, as it was */
     bool has_came;
     uint64_t came; /* sequence number of the last event, when that came in a batch */
 
@@ -62,6 +64,8 @@ struct weir__wire_source {
     bool has_last;
     uint64_t last; /* sequence number of the last that was read */
     bool cancelled;
+    bool ending; /* the caller wants to know when all that is there has come, */
+    bool ended;  /* and it has */
     bool opened; /* from here on its end is told to wake */
     bool asked;  /* wake is owed for the next delivery */
     void (*wake)(void *user, int over);

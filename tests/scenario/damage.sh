@@ -23,9 +23,25 @@ said "partition 1: events $range are missing: they expired, or are damaged" err
 stop
 said "hub 'h', partition 1: events $range are passed over: " log
 
+# ---- the last batch: a reader up to the end comes to an end through a server, too ----
+fill last
+echo the-last-one | "$WEIR" send h --partition 1 --data last >out
+segment=$(grep -l the-last-one last/hub-*/*.seg)
+at=$(grep -abo the-last-one "$segment" | cut -d : -f 1)
+printf '\377\377' | dd of="$segment" bs=1 seek="$at" conv=notrunc 2>/dev/null
+start --json --data last $free
+expect 1 "$WEIR" tail h --until-end --timeout 60s --data last
+said 'partition 1: events 2000 to 2000 are missing: they are damaged' err
+[ "$(wc -l <out)" = 2000 ] || fail 'not all the others came'
+stop
+
 # ---- the newest segment: publishing goes on behind it ----
 fill lost
-rm "$(ls lost/hub-*/*.seg | tail -1)"
+expect 0 "$WEIR" inspect lost
+rm "$(sed -n 's/^  segment *\(.*\.seg\):.*/\1/p' out | tail -1)" # the last file may be the spare
 start --json --data lost $free
+expect 1 "$WEIR" tail h --partition 1 --until-end --timeout 60s --data lost
+first=$(wc -l <out)
+said "partition 1: events $first to [0-9]* are missing: they are damaged" err
 echo again | "$WEIR" send h --partition 1 --data lost >out 2>err || fail 'publishing does not go on'
 stop
