@@ -155,7 +155,9 @@ static int heads_before(struct weir__recovery *r)
     return rc;
 }
 
-/* After the walk: each partition begins with its first batch here, or has none. */
+/* After the walk: each partition begins with its first batch here, or has none. In front of the first
+ * segment of all there was nothing. Of a lost one nobody knows where it began: what it can have had
+ * behind the control file's heads is told as lost. */
 static int settle_start(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
@@ -164,8 +166,12 @@ static int settle_start(struct weir__recovery *r)
     struct weir__index_chunk chunk;
     int rc = 0;
 
+    if (seg->h.number == 1) {
+        memset(log->start_heads, 0, log->partitions * sizeof *log->start_heads);
+        return 0;
+    }
     for (uint32_t i = 0; rc == 0 && i < log->partitions; i++) {
-        log->start_heads[i] = log->heads[i];
+        log->start_heads[i] = seg->lost && !r->unsure ? log->control.heads[i] : log->heads[i];
         if (i >= seg->h.partitions) continue;
         rc = weir__index_find(&s, i, WEIR__LOG_BY_SEQUENCE, 0, &chunk, r->err);
         if (rc == 0 && chunk.count)

@@ -284,11 +284,58 @@ static void a_lost_end_is_passed_over(void **state)
     }
 }
 
+/* Reads from the beginning on, and is told of every number at once. */
+static void expect_lost(struct weir__log *log, uint64_t first, uint64_t last)
+{
+    struct weir__log_reader *r;
+    struct weir__log_view view;
+    struct weir_error err;
+    uint64_t missed, a, b;
+    uint32_t count;
+
+    assert_int_equal(weir__log_reader_open(&r, log, 0, first, 0, NULL), 0);
+    assert_int_equal(weir__log_reader_next(r, &view, 1, &count, &missed, &err), WEIR_ECORRUPT);
+    weir__log_reader_damage(r, &a, &b);
+    assert_int_equal(a, first);
+    assert_int_equal(b, last);
+    weir__log_reader_close(r);
+}
+
+/* Where the only segment began is known of the first of all; of a later one it is where the control file
+ * says that the partition stood. */
+static void an_only_segment_that_is_lost_is_told(void **state)
+{
+    static const struct {
+        uint32_t batches;
+        const char *path;
+        uint64_t first, known;
+    } only[] = {{3, SEGMENT_1, 0, 4}, {BATCHES, SEGMENT_3, 13, 13}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++) {
+        struct weir__log_partition_info info;
+        struct scene s = {0};
+        struct weir__log *log;
+
+        segments_init(&s.at, PARTITIONS, only[i].batches, true);
+        if (only[i].batches == BATCHES) expire_all_but_the_last(&s);
+        assert_int_equal(s.at.o.fs->ops->remove(s.at.o.fs, only[i].path, NULL), 0);
+        assert_int_equal(weir__log_open(&log, &s.at.o, NULL), 0);
+        assert_int_equal(weir__log_partition_info(log, 0, &info, NULL), 0);
+        assert_int_equal(info.begin_sequence, only[i].first);
+        assert_true(info.next_sequence > only[i].known);
+        expect_lost(log, info.begin_sequence, info.next_sequence - 1);
+        assert_int_equal(weir__log_close(log, NULL), 0);
+        segments_fini(&s.at);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(findings_are_exact),
         cmocka_unit_test(a_lost_end_is_passed_over),
+        cmocka_unit_test(an_only_segment_that_is_lost_is_told),
     };
 
     return cmocka_run_group_tests_name("last_segment", tests, NULL, NULL);

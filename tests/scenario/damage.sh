@@ -35,6 +35,13 @@ said 'partition 1: events 2000 to 2000 are missing: they are damaged' err
 [ "$(wc -l <out)" = 2000 ] || fail 'not all the others came'
 stop
 
+# ---- the only segment: what was in it is told ----
+expect 0 "$WEIR" hub create h --partitions 1 --data only
+seq 300 | "$WEIR" send h --data only >out
+rm only/hub-*/*.seg
+expect 1 "$WEIR" tail h --until-end --data only
+said 'segment 1 is lost: events 0 to [0-9]* of partition 0 cannot be read' err
+
 # ---- the newest segment: publishing goes on behind it ----
 fill lost
 expect 0 "$WEIR" inspect lost
