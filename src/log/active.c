@@ -180,15 +180,26 @@ static int settle_start(struct weir__recovery *r)
     return rc;
 }
 
+/* Only words depend on it: without memory there are fewer. */
+static void keep_sure(struct weir__log *log)
+{
+    size_t bytes = log->partitions * sizeof *log->sure_heads;
+
+    log->sure_heads = malloc(bytes);
+    if (!log->sure_heads) return;
+    memcpy(log->sure_heads, log->control.heads, bytes);
+    log->sure_count = log->partitions;
+    log->sure_segment = weir__log_active(log)->h.number;
+}
+
 /* Without a file nobody knows what was written behind the watermark. */
 static void lose_all(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
     struct weir__segment *seg = weir__log_active(log);
-    uint64_t end = seg->h.base + seg->h.capacity;
 
-    if (r->unsure || log->control.watermark >= end) return;
-    weir__gaps_damage(&r->gaps, log->control.watermark, end);
+    if (r->unsure || log->control.watermark >= seg->h.base + seg->h.capacity) return;
+    if (weir__gaps_lose(&r->gaps, &log->control, seg)) keep_sure(log);
     seg->end = log->control.watermark > seg->data ? log->control.watermark : seg->data;
 }
 

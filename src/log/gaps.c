@@ -4,6 +4,8 @@
  * below the watermark is covered by the heads in the control file. Above it, the batch behind the
  * range tells of the one before it; when that does not explain all of the range, each partition
  * without a later batch passes over as many numbers as can have been in it. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "log/recover.h"
@@ -52,6 +54,16 @@ void weir__gaps_damage(struct weir__gaps *g, uint64_t from, uint64_t to)
     g->to = to;
 }
 
+bool weir__gaps_lose(struct weir__gaps *g, const struct weir__control *c,
+                     const struct weir__segment *seg)
+{
+    uint64_t end = seg->h.base + seg->h.capacity;
+
+    if (c->watermark >= end || (c->active.capacity && c->active.name == 0)) return false;
+    weir__gaps_damage(g, c->watermark, end);
+    return true;
+}
+
 void weir__gaps_pass(struct weir__gaps *g, const struct weir__head *known, struct weir__head *heads)
 {
     settle(g, NULL);
@@ -63,4 +75,18 @@ void weir__gaps_pass(struct weir__gaps *g, const struct weir__head *known, struc
             head->next_sequence += g->unknown_bytes; /* no batch holds more events than bytes */
         head->next_sequence += g->lost[i];
     }
+}
+
+void weir__guess_text(char out[WEIR__GUESS_BYTES], uint64_t first, uint64_t sure, uint64_t last)
+{
+    if (sure > first)
+        snprintf(out, WEIR__GUESS_BYTES,
+                 ": at least %" PRIu64 " to %" PRIu64 " were stored, and numbers up to %" PRIu64
+                 " are not given again",
+                 first, sure - 1, last);
+    else
+        snprintf(out, WEIR__GUESS_BYTES,
+                 ": how many were stored is not known, and numbers up to %" PRIu64
+                 " are not given again",
+                 last);
 }

@@ -26,6 +26,7 @@ struct inspection {
     struct weir__gaps *gaps; /* of the last segment; NULL before it */
     bool unsure;             /* the control file does not know the end */
     bool all_known;          /* where every partition stands */
+    bool guessed;            /* the last segment is lost, and with it how much was in it */
     void (*fn)(const struct weir__log_finding *, void *user);
     void *user;
 };
@@ -53,13 +54,18 @@ static void tell_hole(struct inspection *in, uint32_t partition, uint64_t first,
                                   .partition = partition,
                                   .first_sequence = first,
                                   .last_sequence = last};
+    uint64_t sure = in->log->control.heads[partition].next_sequence;
+    char guess[WEIR__GUESS_BYTES] = "";
 
     if (in->range_to) {
         f.at = in->range_from - in->segment->h.base;
         f.len = in->range_to - in->range_from;
         in->range_told = true;
     }
-    tell(in, &f, "batch header unreadable: events are missing");
+    if (in->guessed) weir__guess_text(guess, first, sure, last);
+    tell(in, &f, "%s%s",
+         in->guessed ? "the segment is lost" : "batch header unreadable: events are missing",
+         guess);
 }
 
 /* A range that no hole in the numbers explains. */
@@ -262,6 +268,8 @@ static int check_segment(struct inspection *in, struct weir__segment *seg,
 
     if (last && in->all_known) scan.start = in->expect;
     if (rc == 0 && !seg->lost) rc = walk_segment(in, &scan, last, err);
+    if (rc == 0 && seg->lost && last && !in->unsure)
+        in->guessed = weir__gaps_lose(in->gaps, &in->log->control, seg);
     weir__file_close(scan.file);
     return rc;
 }

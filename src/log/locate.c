@@ -46,11 +46,16 @@ int weir__reader_damaged(struct weir__log_reader *r, const struct weir__segment 
 static int lost(struct weir__log_reader *r, const struct weir__segment *seg, uint64_t last,
                 struct weir_error *err)
 {
+    const struct weir__log *log = r->log;
+    char guess[WEIR__GUESS_BYTES] = "";
+
+    if (seg->h.number == log->sure_segment && r->partition < log->sure_count)
+        weir__guess_text(guess, r->next, log->sure_heads[r->partition].next_sequence, last);
     weir__reader_set_damage(r, last);
     return weir__fail(err, WEIR_ECORRUPT,
                       "%s: segment %" PRIu64 " is lost: events %" PRIu64 " to %" PRIu64
-                      " of partition %u cannot be read",
-                      r->log->dir, seg->h.number, r->next, last, r->partition);
+                      " of partition %u cannot be read%s",
+                      log->dir, seg->h.number, r->next, last, r->partition, guess);
 }
 
 /* A hole in the sequence numbers from next to `last`, and the segment in which what is behind it

@@ -98,6 +98,7 @@ void weir__log_free(struct weir__log *log)
     free(log->durable_heads);
     free(log->start_heads);
     free(log->begin_heads);
+    free(log->sure_heads);
     weir__control_fini(&log->control);
     free(log->queue);
     free(log->watches.lists);

@@ -50,6 +50,11 @@ int weir__gaps_init(struct weir__gaps *, uint32_t partitions, uint64_t watermark
 void weir__gaps_fini(struct weir__gaps *);
 void weir__gaps_batch(struct weir__gaps *, const struct weir__batch_header *);
 void weir__gaps_damage(struct weir__gaps *, uint64_t from, uint64_t to);
+/* The same for a last segment without a file, of which nobody knows what was written behind the
+ * watermark. False: nothing can have been, or an earlier opening has passed over all of it, and the
+ * control file names no file since. */
+bool weir__gaps_lose(struct weir__gaps *, const struct weir__control *,
+                     const struct weir__segment *);
 /* After the walk: from the heads it found to those that may be given from; known is the control
  * file's. */
 void weir__gaps_pass(struct weir__gaps *, const struct weir__head *known, struct weir__head *heads);

@@ -37,6 +37,7 @@
 #define WEIR__LOG_RETAIN_MS_DEFAULT (INT64_C(7) * 24 * 3600 * 1000)
 
 #define WEIR__LOG_QUEUE_FIRST 16u /* places of the queue when nothing was taken in yet */
+#define WEIR__GUESS_BYTES 160
 #define WEIR__WATCH_WORDS (WEIR__LOG_PARTITIONS_MAX / 64)
 
 /* What a thread in weir__log_append_wait waits for; on its stack. */
@@ -141,6 +142,10 @@ struct weir__log {
     struct weir__head *heads, *durable_heads;
     struct weir__head *start_heads; /* before the active segment's first batch */
     struct weir__head *begin_heads; /* before the oldest segment's first batch */
+    struct weir__head
+        *sure_heads; /* up to here it is known what was in this lost segment; or NULL */
+    uint32_t sure_count;
+    uint64_t sure_segment; /* its number */
     struct weir__producers producers;
     struct weir__producer_file producer_file;
     struct weir__producers begun; /* epochs, perhaps without a batch yet; never on disk */
@@ -334,6 +339,10 @@ static inline uint64_t weir__segment_stored(const struct weir__segment *seg)
 {
     return seg->end - seg->data;
 }
+
+/* gaps.c: what is known of events that were lost with the last segment, of which those in front of
+ * `sure` were stored; begins with a colon. */
+void weir__guess_text(char out[WEIR__GUESS_BYTES], uint64_t first, uint64_t sure, uint64_t last);
 
 /* capacity.c; with the lock held */
 

@@ -123,6 +123,11 @@ static void watermark_behind_limit(struct scene *s)
     change_control(s, mark_behind_limit);
 }
 
+static void lose_the_last(struct scene *s)
+{
+    assert_int_equal(s->at.o.fs->ops->remove(s->at.o.fs, SEGMENT_3, NULL), 0);
+}
+
 static void number_many(struct weir__control *c)
 {
     c->last_segment = MANY;
@@ -212,6 +217,19 @@ static const struct finding_case cases[] = {
      1,
      {"control control 0+0" NONE "its watermark 1000000000188417 lies behind segment 00000003.seg",
       ALL_1, ALL_2, ALL_3}},
+    /* As the next opening will tell it, and what is known of it. */
+    {lose_the_last,
+     {{0}},
+     4,
+     {"damage (missing) 0+0" NONE "segment 3 is lost: no file can be shown to be it", ALL_1, ALL_2,
+      "damage (missing) 0+0 of 0: 12-51276: the segment is lost: at least 12 to 12 were stored, "
+      "and "
+      "numbers up to 51276 are not given again",
+      "damage (missing) 0+0 of 1: 12-51275: the segment is lost: how many were stored is not "
+      "known, "
+      "and numbers up to 51275 are not given again",
+      "damage (missing) 0+0 of 2: 0-51263: the segment is lost: how many were stored is not known, "
+      "and numbers up to 51263 are not given again"}},
     {very_many,
      {{0}},
      1,
@@ -301,6 +319,18 @@ static void expect_lost(struct weir__log *log, uint64_t first, uint64_t last)
     weir__log_reader_close(r);
 }
 
+/* Numbers are passed over once, not with each opening. */
+static void expect_next(struct scene *s, uint64_t next)
+{
+    struct weir__log_partition_info info;
+    struct weir__log *log;
+
+    assert_int_equal(weir__log_open(&log, &s->at.o, NULL), 0);
+    assert_int_equal(weir__log_partition_info(log, 0, &info, NULL), 0);
+    assert_int_equal(info.next_sequence, next);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+}
+
 /* Where the only segment began is known of the first of all; of a later one it is where the control file
  * says that the partition stood. */
 static void an_only_segment_that_is_lost_is_told(void **state)
@@ -326,6 +356,7 @@ static void an_only_segment_that_is_lost_is_told(void **state)
         assert_true(info.next_sequence > only[i].known);
         expect_lost(log, info.begin_sequence, info.next_sequence - 1);
         assert_int_equal(weir__log_close(log, NULL), 0);
+        expect_next(&s, info.next_sequence);
         segments_fini(&s.at);
     }
 }
