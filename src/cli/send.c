@@ -71,10 +71,11 @@ struct sending {
     const char *key_separator;         /* NULL: lines have no keys */
     struct weir__parsed_event *parsed; /* what events point to, in turn; NULL: lines are bodies */
     size_t parsed_next;
-    size_t count, bytes;                        /* in events, waiting to be sent */
-    uint64_t unsent;                            /* lines that were read and not sent */
-    uint64_t last_line;                         /* that was sent, when there are others; else 0 */
-    size_t extra_bytes;                         /* of each event, besides its body */
+    size_t count, bytes; /* in events, waiting to be sent */
+    uint64_t sent;       /* lines, from the first on */
+    bool cut;            /* there are others */
+    bool refused;        /* some of them at once, before they were on the way */
+    size_t extra_bytes;  /* of each event, besides its body */
     struct batch batches[BATCH_EVENTS_MAX + 1]; /* one for each count */
 
     struct weir__mutex lock; /* for the hub's thread, which counts */
@@ -112,15 +113,15 @@ static bool has_failed(struct sending *s)
 static int send_waiting(struct sending *s, struct weir_error *err)
 {
     size_t count = s->count;
+    int rc;
 
     s->count = s->bytes = 0;
-    if (count == 0) return 0;
-    if (has_failed(s)) {
-        s->unsent += count;
-        return 0;
-    }
-    return weir_producer_send_async(s->producer, s->events, count, s->timeout_ms, count_batch,
-                                    &s->batches[count], err);
+    if (count == 0 || has_failed(s) || s->refused) return 0;
+    rc = weir_producer_send_async(s->producer, s->events, count, s->timeout_ms, count_batch,
+                                  &s->batches[count], err);
+    if (rc == 0) s->sent += count;
+    s->refused = rc != 0;
+    return rc;
 }
 
 /* "home-7|door open" */
@@ -194,7 +195,7 @@ static int send_lines(struct sending *s, struct weir__lines *lines, struct weir_
         sent = send_waiting(s, rc == 0 ? err : NULL);
         if (rc == 0) rc = sent;
     }
-    if (!lines->ended || s->unsent > 0) s->last_line = lines->count - s->unsent;
+    s->cut = !lines->ended || s->sent < lines->count;
     return rc;
 }
 
@@ -223,6 +224,15 @@ static void prepare(struct sending *s, const struct send_options *o)
     weir__mutex_init(&s->lock);
 }
 
+static void tell_cut(const struct sending *s)
+{
+    if (!s->cut || (s->failed == 0 && !s->refused)) return;
+    if (s->sent > 0)
+        fprintf(stderr, "weir: send: nothing behind line %" PRIu64 " was sent\n", s->sent);
+    else
+        fprintf(stderr, "weir: send: no line was sent\n");
+}
+
 /* Says what was acknowledged, whatever came before. */
 static int report(struct sending *s, int rc, const struct weir_error *err)
 {
@@ -230,14 +240,12 @@ static int report(struct sending *s, int rc, const struct weir_error *err)
 
     printf("acknowledged %" PRIu64 " event%s\n", s->acknowledged, s->acknowledged == 1 ? "" : "s");
     fflush(stdout);
-    if (s->failed > 0) {
+    if (s->failed > 0)
         code = weir__exit_error(s->first_error.code, &s->first_error,
                                 "send: %" PRIu64 " event%s not acknowledged", s->failed,
                                 s->failed == 1 ? " was" : "s were");
-        if (s->last_line)
-            fprintf(stderr, "weir: send: nothing behind line %" PRIu64 " was sent\n", s->last_line);
-    }
     if (rc != 0) code = weir__exit_error(rc, err, "send");
+    tell_cut(s);
     return weir__exit_printed(code);
 }
 

@@ -26,3 +26,13 @@ for _ in $(seq 200); do
 done
 said '^acknowledged 1 event$' sent
 stop
+
+# ---- a folder without a server ----
+rm -r disk/d
+expect 0 "$WEIR" hub create homes --partitions 1 --data disk/d
+"$WEIR" send homes --data disk/d <lines >sent 2>err && fail "there was room for everything in the folder"
+last=$(sed -n 's/^weir: send: nothing behind line \([0-9]*\) was sent$/\1/p' err)
+[ -n "$last" ] || fail "it does not say where it stopped in the folder"
+"$WEIR" tail homes --until-end --data disk/d 2>err | cut -d ' ' -f 1 >got
+[ "$(sed -n 's/^acknowledged \([0-9]*\) events$/\1/p' sent)" = "$(wc -l <got)" ] || fail "not what was said"
+[ "$(tail -n 1 got)" -le "$last" ] || fail "something behind line $last is there"
