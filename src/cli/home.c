@@ -116,14 +116,16 @@ static int open_server(struct weir__home *h, const struct weir__command *self,
     return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
 }
 
-/* Who holds a folder without serving it can be asked for nothing. */
+/* Who holds a folder without a sign does not serve it and can be asked for nothing, or is a server that
+ * could not leave one. */
 static int say_held(const struct weir__common *c, const struct weir_error *locked)
 {
     char advice[ADVICE_BYTES];
 
     snprintf(advice, sizeof advice,
-             "commands share a folder through its server: stop that process, run 'weir serve "
-             "--data %.*s', and start both again",
+             "if it is 'weir serve', it could not leave its address in the folder, as on a full "
+             "disk: name it with --connect; if not, commands share a folder through its server: "
+             "stop that process, run 'weir serve --data %.*s', and start both again",
              ADVICE_BYTES / 2, c->data);
     return weir__exit_advise(locked->code, locked, advice, "data folder");
 }

@@ -103,7 +103,7 @@ static void a_folder_is_made_only_by_who_may(void **state)
 /* A process that holds the folder without serving it is not asked. The advice fits, however long the path. */
 static void a_folder_that_is_held_is_told(void **state)
 {
-    char dir[TEMPDIR_BYTES], folder[512], advice[512];
+    char dir[TEMPDIR_BYTES], folder[512], advice[1024];
     struct weir__common c = {.data = folder, .data_given = true, .data_named = true};
     struct weir_error err;
     struct weir *holder;
@@ -113,10 +113,12 @@ static void a_folder_that_is_held_is_told(void **state)
     for (int more = 0; more < 2; more++) {
         snprintf(folder, sizeof folder, "%s/%0*d", dir, 255 + more - (int)strlen(dir), 0);
         assert_int_equal(weir_open(&holder, folder, NULL, &err), 0);
-        snprintf(advice, sizeof advice,
-                 "; commands share a folder through its server: stop that process, run 'weir serve "
-                 "--data %.256s', and start both again\n",
-                 folder);
+        snprintf(
+            advice, sizeof advice,
+            "; if it is 'weir serve', it could not leave its address in the folder, as on a "
+            "full disk: name it with --connect; if not, commands share a folder through its "
+            "server: stop that process, run 'weir serve --data %.256s', and start both again\n",
+            folder);
         assert_int_equal(reach(&c, WEIR__HOME_EVENTS), 4);
         assert_memory_equal(said_err, "weir: data folder: opening ", 27);
         assert_string_equal(said_err + strlen(said_err) - strlen(advice), advice);

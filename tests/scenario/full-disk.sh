@@ -36,3 +36,12 @@ last=$(sed -n 's/^weir: send: nothing behind line \([0-9]*\) was sent$/\1/p' err
 "$WEIR" tail homes --until-end --data disk/d 2>err | cut -d ' ' -f 1 >got
 [ "$(sed -n 's/^acknowledged \([0-9]*\) events$/\1/p' sent)" = "$(wc -l <got)" ] || fail "not what was said"
 [ "$(tail -n 1 got)" -le "$last" ] || fail "something behind line $last is there"
+
+# ---- a server that was started on a full disk: commands reach it by --connect alone ----
+cat /dev/zero >disk/filler 2>/dev/null || true
+start --json --data disk/d $free
+string=$(field connection_string)
+expect 4 "$WEIR" hub show homes --data disk/d
+said "if it is 'weir serve', it could not leave its address in the folder, .*: name it with --connect" err
+expect 0 "$WEIR" hub show homes --connect "$string"
+stop
