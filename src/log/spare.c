@@ -12,6 +12,7 @@
 #define IDLE_MS 60000 /* a hub to which nothing was appended for so long needs no spare */
 #define RETRY_MS 1000
 #define REST_BYTES (256u << 10) /* stay reserved, for those who append little */
+#define TAKES_MAX 3             /* that one roll tries again while the keeper makes spares */
 #define FAST_BYTES (4u << 20)   /* a flood in smaller segments may be over before the next one */
 
 static bool in_use(const struct weir__log *log)
@@ -41,6 +42,22 @@ static int make_ready(struct weir__log *log, struct weir__segment *seg, struct w
         rc = seg->file->ops->allocate(seg->file, seg->h.capacity, err);
     if (rc == 0) seg->disk_bytes = seg->h.capacity;
     return rc;
+}
+
+/* From here on, until end_making, the keeper may have space that a roll looks for. The lock is let go of
+ * in between. */
+static void begin_making(struct weir__log *log)
+{
+    log->making = true;
+    weir__mutex_unlock(&log->lock);
+}
+
+static void end_making(struct weir__log *log)
+{
+    weir__mutex_lock(&log->lock);
+    log->making = false;
+    log->makings++;
+    weir__cond_broadcast(&log->room);
 }
 
 /* Becomes the spare, unless there is one. Taken. */
@@ -77,9 +94,9 @@ static int look_after(struct weir__log *log, struct weir_error *err)
     }
     if (seg->file) return 0;
     log->spare = NULL;
-    weir__mutex_unlock(&log->lock);
+    begin_making(log);
     rc = make_ready(log, seg, err);
-    weir__mutex_lock(&log->lock);
+    end_making(log);
     put_back(log, seg);
     return rc == WEIR_ENOSPACE ? 0 : rc;
 }
@@ -94,9 +111,9 @@ int weir__spare_prepare(struct weir__log *log, struct weir_error *err)
     if (log->spare) return look_after(log, err);
     if (!needed_soon(log)) return 0;
     capacity = weir__capacity_next(log, true, 0);
-    weir__mutex_unlock(&log->lock);
+    begin_making(log);
     rc = weir__log_make_segment(log, capacity, capacity, &seg, err);
-    weir__mutex_lock(&log->lock);
+    end_making(log);
     if (rc == 0) put_back(log, seg);
     log->spare_refused = rc != 0;
     return rc == WEIR_ENOSPACE ? 0 : rc; /* the roll will tell, if it needs one */
@@ -120,10 +137,10 @@ void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
         seg->first_ms = 0;
         seg->hole_len = 0;
     }
-    weir__mutex_unlock(&log->lock);
+    begin_making(log);
     if (reuse) rc = make_ready(log, seg, NULL);
     if (!reuse || rc != 0) weir__log_remove_file(log, seg);
-    weir__mutex_lock(&log->lock);
+    end_making(log);
     if (!reuse)
         weir__log_unpin(log, seg);
     else if (rc != 0)
@@ -170,8 +187,8 @@ static int use(struct weir__log *log, struct weir__segment *spare, struct weir__
     return rc;
 }
 
-int weir__spare_take(struct weir__log *log, const struct weir__spare_order *o,
-                     struct weir__segment **out, struct weir_error *err)
+static int take_or_make(struct weir__log *log, const struct weir__spare_order *o,
+                        struct weir__segment **out, struct weir_error *err)
 {
     struct weir__segment *spare = take(log);
     int rc;
@@ -188,6 +205,45 @@ int weir__spare_take(struct weir__log *log, const struct weir__spare_order *o,
     }
     weir__log_remove_segment(log, spare); /* too small: its space is of use elsewhere */
     return weir__log_make_segment(log, o->capacity, o->least, out, err);
+}
+
+/* Waits for the end of an attempt of the keeper's. */
+static uint64_t wait_for_keeper(struct weir__log *log)
+{
+    uint64_t makings;
+
+    weir__mutex_lock(&log->lock);
+    while (log->making) weir__log_wait(log, false, INT64_MAX);
+    makings = log->makings;
+    weir__mutex_unlock(&log->lock);
+    return makings;
+}
+
+static uint64_t count_makings(struct weir__log *log)
+{
+    uint64_t makings;
+
+    weir__mutex_lock(&log->lock);
+    makings = log->makings;
+    weir__mutex_unlock(&log->lock);
+    return makings;
+}
+
+/* Space that is not there may be the keeper's for a moment: it has made a spare of it, or gives back what
+ * was too little. So one that was at it meanwhile is waited for. */
+int weir__spare_take(struct weir__log *log, const struct weir__spare_order *o,
+                     struct weir__segment **out, struct weir_error *err)
+{
+    uint64_t before = count_makings(log), after;
+    int rc = take_or_make(log, o, out, err);
+
+    for (int i = 0; rc == WEIR_ENOSPACE && i < TAKES_MAX; i++) {
+        after = wait_for_keeper(log);
+        if (after == before) break;
+        before = after;
+        rc = take_or_make(log, o, out, err);
+    }
+    return rc;
 }
 
 /* ---- giving space back ---- */

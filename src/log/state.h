@@ -130,6 +130,8 @@ struct weir__log {
     size_t segment_count, segment_cap;
     struct weir__segment *spare;  /* a file ready to become the next segment */
     bool spare_refused;           /* none could be made the last time */
+    bool making;                  /* the keeper is reserving space for one, */
+    uint64_t makings;             /* and how often it has done so */
     uint64_t next_name;           /* atomic: the leader and the keeper make files */
     int read_files;               /* segments with an open reading handle */
     struct weir__segment *headed; /* a next segment that only the control file does not know yet */

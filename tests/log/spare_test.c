@@ -1,6 +1,11 @@
 /* spare_test.c - which file becomes the next segment: the spare, or a new one. */
 #include "stepped.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "base/thread.h"
+
 #define SPARE (256 * KIB)
 
 /* Started, with a spare. */
@@ -160,6 +165,80 @@ static void what_was_given_back_is_had_again(void **state)
     assert_int_equal(seg->disk_bytes, seg->h.capacity);
 }
 
+/* ---- the keeper's own attempt ---- */
+
+struct keeper {
+    struct world *w;
+    struct weir__thread thread;
+    atomic_bool has;   /* the space that its spare takes */
+    atomic_uint tries; /* of the roll, meanwhile */
+};
+
+static _Thread_local bool is_keeper;
+
+static void run_until(atomic_uint *count, unsigned least)
+{
+    int64_t deadline_ns = WAIT;
+
+    while (atomic_load(count) < least && weir__mono_ns() < deadline_ns) sched_yield();
+    assert_true(atomic_load(count) >= least);
+}
+
+/* The keeper has allocated, and goes on when the roll has found no room for the least that it needs. */
+static void hold_space(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct keeper *k = user;
+
+    (void)disk;
+    if (call != SIMFS_ALLOCATE || entering) return;
+    if (!is_keeper) {
+        atomic_fetch_add(&k->tries, 1);
+        return;
+    }
+    atomic_store(&k->has, true);
+    run_until(&k->tries, 3); /* 256, 128 and 64 KiB */
+}
+
+static void *keep(void *user)
+{
+    struct keeper *k = user;
+    struct weir__log *log = k->w->log;
+
+    is_keeper = true;
+    weir__mutex_lock(&log->lock);
+    assert_int_equal(weir__spare_prepare(log, NULL), 0);
+    weir__mutex_unlock(&log->lock);
+    return NULL;
+}
+
+/* All room that there is goes into a spare while the roll looks for some: it gets the spare. */
+static void room_that_the_keeper_has_is_waited_for(void **state)
+{
+    const struct weir__spare_order order = {true, SPARE, SPARE, 64 * KIB, MIB};
+    struct world *w = *state;
+    struct keeper k = {.w = w};
+    struct weir__segment *seg = NULL;
+    uint64_t capacity;
+    int rc;
+
+    assert_int_equal(weir__spare_take(w->log, &order, &seg, NULL), 0);
+    assert_int_equal(weir__log_remove_segment(w->log, seg), 0);
+    while (w->log->tail.end - weir__log_active(w->log)->h.base <
+           weir__log_active(w->log)->h.capacity / 2)
+        put(w, 4096);
+    capacity = weir__capacity_next(w->log, true, 0);
+    simfs_capacity(w->disk, simfs_used(w->disk) + capacity);
+    simfs_hook(w->disk, hold_space, &k);
+    assert_int_equal(weir__thread_start(&k.thread, "keeper", keep, &k, NULL), 0);
+    while (!atomic_load(&k.has)) sched_yield();
+    rc = weir__spare_take(w->log, &order, &seg, NULL);
+    weir__thread_join(&k.thread);
+    simfs_hook(w->disk, NULL, NULL);
+    assert_int_equal(rc, 0);
+    assert_int_equal(seg->h.capacity, capacity);
+    assert_int_equal(weir__log_remove_segment(w->log, seg), 0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -169,6 +248,7 @@ int main(void)
         CASE(without_a_spare_less_is_tried),
         CASE(what_was_given_back_is_had_again),
         CASE(a_spare_outlives_an_error),
+        CASE(room_that_the_keeper_has_is_waited_for),
     };
 
     return cmocka_run_group_tests_name("spare", tests, NULL, NULL);
