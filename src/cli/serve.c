@@ -26,6 +26,7 @@
 #define BUFFERS_MIN ((uint64_t)8 << 20)
 #define STRANGERS_MIN ((uint64_t)1 << 20)
 #define SIGN_RETRY_MS 5000
+#define DESCRIPTORS_MIN 64 /* for loops, ports and logs; connections get what is more */
 
 static const struct weir__args_row serve_rows[] = {
     {"hub", WEIR__ARGS_LIST, offsetof(struct weir__serve_options, hubs), "NAME:N[:A,B]",
@@ -294,6 +295,18 @@ static int serve(struct weir__serve *s)
     return code;
 }
 
+/* Rather now than in the middle of something that cannot do without. */
+static bool has_descriptors(int *out_code)
+{
+    struct weir_error err = {.code = WEIR_EBUSY};
+
+    if (weir__descriptors_left(DESCRIPTORS_MIN)) return true;
+    snprintf(err.text, sizeof err.text, "fewer than %d files and sockets can be opened",
+             DESCRIPTORS_MIN);
+    *out_code = weir__exit_advise(err.code, &err, "raise ulimit -n", "serve");
+    return false;
+}
+
 static int run_serve(const struct weir__command *self, int argc, char **argv)
 {
     struct weir__serve *s = calloc(1, sizeof *s);
@@ -303,7 +316,7 @@ static int run_serve(const struct weir__command *self, int argc, char **argv)
     s->began_ns = weir__mono_ns();
     weir__descriptors_raise(); /* before the logs of many hubs are opened */
     if (read_options(self, argc, argv, &s->o, &code) && read_log(self, s, &code) &&
-        weir__serve_read_issuer(s, &code))
+        has_descriptors(&code) && weir__serve_read_issuer(s, &code))
         code = serve(s);
     weir__wanted_fini(&s->wanted);
     weir__serve_free_issuer(s);

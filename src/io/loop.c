@@ -1,11 +1,13 @@
 #include "io/loop.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/descriptor.h"
+#include "io/descriptors.h"
 #include "io/state.h"
 
 #define TIMERS_PER_TURN 1024
@@ -17,6 +19,8 @@ struct weir__loops {
     unsigned open; /* of them, initialised */
     struct weir__loop loops[];
 };
+
+#define LOOP_DESCRIPTORS 8 /* more than libuv opens for one, with those it keeps for all */
 
 static int fail_uv(struct weir_error *err, int rc, const char *what)
 {
@@ -192,6 +196,8 @@ static int open_loop(struct weir__loops *all, unsigned index, struct weir_error 
     struct weir__descriptors_held held;
     int rc;
 
+    if (!weir__descriptors_left(LOOP_DESCRIPTORS)) /* libuv would abort */
+        return weir__fail_errno(err, EMFILE, "making a loop");
     weir__descriptors_hold(&held); /* libuv takes what it is given */
     rc = uv_loop_init(&l->uv);
     weir__descriptors_release(&held);
