@@ -19,7 +19,12 @@ static void print_result(const char *dir, const struct weir__upgrade *u)
 {
     const char *s = u->hubs == 1 ? "" : "s";
 
-    if (u->hubs_upgraded > 0 || u->catalog_upgraded)
+    if (u->hubs_upgraded == 0 && u->catalog_upgraded)
+        printf("%s: the catalogue upgraded to format version %u; %" PRIu32
+               " hub%s already of it; older releases refuse the folder now\n",
+               dir, WEIR__CATALOG_VERSION, u->hubs - u->hubs_failed,
+               u->hubs - u->hubs_failed == 1 ? " was" : "s were");
+    else if (u->hubs_upgraded > 0)
         printf("%s: %" PRIu32 " of %" PRIu32
                " hub%s%s upgraded to format version %u; older releases "
                "refuse %s now\n",

@@ -46,7 +46,8 @@ static const struct row rows[] = {
      false,
      false,
      0,
-     "DIR: 0 of 8 hubs and the catalogue" VERSION "the folder now\n",
+     "DIR: the catalogue upgraded to format version 2; 8 hubs were already of it; older releases "
+     "refuse the folder now\n",
      ""},
     {{.hubs = 2, .hubs_upgraded = 1, .hubs_failed = 1, .catalog_upgraded = true},
      true,
