@@ -2,8 +2,13 @@
  *
  * It reads the catalogue and each hub's log from below, without opening them for use, so that a
  * folder that cannot be opened can still be looked at. inspect_print.c says what is found. */
+#define _GNU_SOURCE /* AT_EACCESS */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/exit.h"
@@ -21,7 +26,31 @@ static void take_finding(const struct weir__log_finding *f, void *user)
     weir__inspect_finding(in, f);
 }
 
-/* A log that cannot be read at all counts as damage; the other hubs are looked at all the same. */
+/* Whether a file of the folder may not be read by this user. */
+static bool is_forbidden(const char *dir)
+{
+    struct dirent *entry;
+    bool forbidden = false;
+    DIR *d = opendir(dir);
+
+    if (!d) return errno == EACCES;
+    while (!forbidden && (entry = readdir(d)))
+        forbidden = faccessat(dirfd(d), entry->d_name, R_OK, AT_EACCESS) != 0 && errno == EACCES;
+    closedir(d);
+    return forbidden;
+}
+
+/* A log that cannot be read at all counts as damage, unless it is for lack of descriptors, memory or
+ * rights; the other hubs are looked at all the same. */
+static void take_unread(struct weir__inspection *in, const char *dir, const struct weir_error *err)
+{
+    bool damage = weir_error_class(err->code) != WEIR_CLASS_RETRY && !is_forbidden(dir);
+
+    weir__inspect_unread(in, damage, err);
+    in->damaged += damage;
+    in->unread += !damage;
+}
+
 static void inspect_hub(struct weir__inspection *in, const struct weir__catalog_hub *hub)
 {
     char path[WEIR__HUB_PATH_BYTES];
@@ -36,8 +65,8 @@ static void inspect_hub(struct weir__inspection *in, const struct weir__catalog_
     in->hub = hub->name;
     weir__inspect_hub(in, hub, path);
     rc = weir__log_inspect(&options, take_finding, in, &damaged, &err);
-    if (rc != 0) weir__inspect_unread(in, &err);
-    in->damaged += damaged + (rc != 0);
+    if (rc != 0) take_unread(in, path, &err);
+    in->damaged += damaged;
     in->hub = NULL;
 }
 
@@ -128,7 +157,7 @@ static int inspect_folder(const char *dir, bool json)
         rc = weir__namespace_find_orphans(weir__fs_posix(), dir, &catalog, take_orphan, &in, &err);
         if (rc != 0) fprintf(stderr, "weir: %s\n", err.text);
         weir__inspect_result(&in, catalog.hub_count);
-        code = weir__exit_printed(in.damaged > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK);
+        code = weir__exit_printed(in.damaged + in.unread > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK);
     } else {
         code = weir__exit_error(rc, &err, "inspect %s", dir);
     }
@@ -163,7 +192,7 @@ const struct weir__command weir__command_inspect = {
     .summary = "check every checksum and index of a folder",
     .more =
         "Prints what is there, and for damage the file, the bytes and the sequence numbers; the\n"
-        "exit code is then 1. Changes nothing.",
+        "exit code is then 1, as when something could not be read. Changes nothing.",
     .rows = inspect_rows,
     .words_max = 1,
     .run = run_inspect,

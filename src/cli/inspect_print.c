@@ -15,6 +15,7 @@ static const char *const labels[] = {
     [WEIR__LOG_IGNORED] = "ignored", [WEIR__LOG_PRODUCERS] = "DAMAGE",
 };
 
+#define UNREAD_LABEL "UNREAD"   /* for a reason that is not the folder's */
 #define VERSION_LABEL "VERSION" /* made by another weir: nothing is wrong with it */
 
 /* ---- members of JSON ---- */
@@ -99,10 +100,12 @@ void weir__inspect_finding(const struct weir__inspection *in, const struct weir_
     printf("}\n");
 }
 
-void weir__inspect_unread(const struct weir__inspection *in, const struct weir_error *err)
+void weir__inspect_unread(const struct weir__inspection *in, bool damage,
+                          const struct weir_error *err)
 {
-    const char *label = err->code == WEIR_EVERSION ? VERSION_LABEL : labels[WEIR__LOG_DAMAGE];
+    const char *label = damage ? labels[WEIR__LOG_DAMAGE] : UNREAD_LABEL;
 
+    if (err->code == WEIR_EVERSION) label = VERSION_LABEL;
     if (in->json)
         put_line(in, label, err->text);
     else
@@ -139,7 +142,10 @@ static void print_result(const struct weir__inspection *in, uint32_t hubs)
     if (in->damaged > 0)
         printf("%" PRIu64 " damaged, see DAMAGE above; nothing was changed\n", in->damaged);
     else
-        printf("no damage\n");
+        printf("no damage%s\n", in->unread > 0 ? " in what could be read" : "");
+    if (in->unread > 0)
+        printf("%" PRIu64 " hub%s could not be read, see UNREAD above: of %s nothing is known\n",
+               in->unread, in->unread == 1 ? "" : "s", in->unread == 1 ? "it" : "them");
     if (in->orphans > 0)
         printf("%" PRIu64 " orphan%s: folders with events that the catalogue does not know\n",
                in->orphans, in->orphans == 1 ? "" : "s");
@@ -153,6 +159,6 @@ void weir__inspect_result(const struct weir__inspection *in, uint32_t hubs)
         return;
     }
     printf("{\"kind\":\"sum\",\"hubs\":%" PRIu32 ",\"segments\":%" PRIu64 ",\"damaged\":%" PRIu64
-           ",\"orphans\":%" PRIu64 ",\"torn\":%" PRIu64 "}\n",
-           hubs, in->segments, in->damaged, in->orphans, in->torn);
+           ",\"orphans\":%" PRIu64 ",\"torn\":%" PRIu64 ",\"unread\":%" PRIu64 "}\n",
+           hubs, in->segments, in->damaged, in->orphans, in->torn, in->unread);
 }

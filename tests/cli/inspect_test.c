@@ -102,9 +102,11 @@ static void what_cannot_be_read_is_told_apart(void **state)
     (void)state;
     in = (struct weir__inspection){.hub = "h"};
     EXPECT("  VERSION  v\n", "{\"kind\":\"version\",\"hub\":\"h\",\"text\":\"v\"}\n",
-           weir__inspect_unread(&in, &newer));
+           weir__inspect_unread(&in, true, &newer));
     EXPECT("  DAMAGE   e\n", "{\"kind\":\"damage\",\"hub\":\"h\",\"text\":\"e\"}\n",
-           weir__inspect_unread(&in, &bad));
+           weir__inspect_unread(&in, true, &bad));
+    EXPECT("  UNREAD   e\n", "{\"kind\":\"unread\",\"hub\":\"h\",\"text\":\"e\"}\n",
+           weir__inspect_unread(&in, false, &bad));
     in.hub = NULL;
     EXPECT("DAMAGE: w\n", "{\"kind\":\"damage\",\"text\":\"w\"}\n",
            weir__inspect_warning(&in, true, "w"));
@@ -134,18 +136,27 @@ static void the_sum_is_the_last(void **state)
     (void)state;
     in = (struct weir__inspection){.segments = 1};
     EXPECT("0 hubs, 1 segment: no damage\n",
-           "{\"kind\":\"sum\",\"hubs\":0,\"segments\":1,\"damaged\":0,\"orphans\":0,\"torn\":0}\n",
+           "{\"kind\":\"sum\",\"hubs\":0,\"segments\":1,\"damaged\":0,\"orphans\":0,\"torn\":0,"
+           "\"unread\":0}\n",
            weir__inspect_result(&in, 0));
     in = (struct weir__inspection){.segments = 2, .damaged = 1, .orphans = 1, .torn = 1};
     EXPECT("1 hub, 2 segments: 1 damaged, see DAMAGE above; nothing was changed\n"
            "1 orphan: folders with events that the catalogue does not know\n"
            "an unfinished write is at the end: the next open cuts it\n",
-           "{\"kind\":\"sum\",\"hubs\":1,\"segments\":2,\"damaged\":1,\"orphans\":1,\"torn\":1}\n",
+           "{\"kind\":\"sum\",\"hubs\":1,\"segments\":2,\"damaged\":1,\"orphans\":1,\"torn\":1,"
+           "\"unread\":0}\n",
            weir__inspect_result(&in, 1));
     in = (struct weir__inspection){.orphans = 2};
     EXPECT("2 hubs, 0 segments: no damage\n"
            "2 orphans: folders with events that the catalogue does not know\n",
-           "{\"kind\":\"sum\",\"hubs\":2,\"segments\":0,\"damaged\":0,\"orphans\":2,\"torn\":0}\n",
+           "{\"kind\":\"sum\",\"hubs\":2,\"segments\":0,\"damaged\":0,\"orphans\":2,\"torn\":0,"
+           "\"unread\":0}\n",
+           weir__inspect_result(&in, 2));
+    in = (struct weir__inspection){.unread = 2};
+    EXPECT("2 hubs, 0 segments: no damage in what could be read\n"
+           "2 hubs could not be read, see UNREAD above: of them nothing is known\n",
+           "{\"kind\":\"sum\",\"hubs\":2,\"segments\":0,\"damaged\":0,\"orphans\":0,\"torn\":0,"
+           "\"unread\":2}\n",
            weir__inspect_result(&in, 2));
 }
 

@@ -247,6 +247,19 @@ for command in 'inspect foreign' 'hub list --data foreign' 'tail homes --data fo
     complained 'foreign is no data folder: it has no hubs, but other files; check the path'
 done
 is "$(ls foreign)" passwd
+
+# ---- without descriptors: nothing is said of the folder ----
+printf '#!/bin/sh\nulimit -n $1\nshift\nexec "%s" "$@"\n' "$WEIR" >tight
+chmod +x tight
+expect 1 ./tight 4 inspect data
+said '^  UNREAD   .*no file descriptor left: raise ulimit -n'
+said ': no damage in what could be read'
+for limit in 8 12 13 16 18 24 40; do
+    expect 1 ./tight $limit serve --data data --amqp 127.0.0.1:0 --amqps off --http off
+    complained 'serve: fewer than 64 files and sockets can be opened; raise ulimit -n'
+done
+expect 1 ./tight 7 tail homes --until-end --connect localhost:1
+complained 'tail: making a loop: Too many open files'
 expect 0 "$WEIR" upgrade data
 said 'format version 2, which is the newest'
 segment=$(ls data/hub-0000000000000001/*.seg | head -n 1)
