@@ -364,7 +364,7 @@ struct newer {
     struct weir_error *err;
 };
 
-/* A file that cannot be read is another's care: weir__backup_row_read. */
+/* A file without a header is another's care: weir__backup_row_read. */
 static int see_newer(const char *name, void *user)
 {
     struct newer *n = user;
@@ -375,13 +375,13 @@ static int see_newer(const char *name, void *user)
 
     if (!weir__backup_is_segment(name)) return 0;
     rc = weir__backup_segment_read(n->log, name, &seg, n->err);
-    if (rc != 0) return rc == WEIR_ENOMEM ? rc : 0;
+    if (rc != 0) return rc == WEIR_ECORRUPT || rc == WEIR_ENOTFOUND ? 0 : rc;
     if (seg.h.number <= n->segment ||
         seg.h.base < n->moment->last.h.base + n->moment->last.h.capacity)
         return 0;
     rc = batch_of_any(n->log, &seg, seg.data, &h, &good, n->err);
     if (good) n->segment = seg.h.number;
-    return rc == WEIR_ENOTFOUND || rc == WEIR_EIO ? 0 : rc;
+    return rc == WEIR_ENOTFOUND ? 0 : rc;
 }
 
 static int see_newer_epoch(struct newer *n)

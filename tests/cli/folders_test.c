@@ -85,7 +85,7 @@ static void a_good_folder_is_inspected(void **state)
            "\"TIME\",\"folder\":\"DIR/hub-0000000000000001\"}\n"
            "{\"kind\":\"segment\",\"hub\":\"a\",\"file\":\"" SEGMENT "\",\"text\":\"segment 1: "
            "positions OFFSET to OFFSET, 1 batch, 1 event\"}\n"
-           "{\"kind\":\"sum\",\"hubs\":1,\"segments\":1,\"damaged\":0,\"orphans\":0,\"torn\":0}\n",
+           "{\"kind\":\"sum\",\"hubs\":1,\"segments\":1,\"damaged\":0,\"orphans\":0,\"torn\":0,\"unread\":0}\n",
            "");
 }
 
@@ -151,7 +151,7 @@ static void a_bad_copy_of_the_catalogue_is_told(void **state)
     assert_memory_equal(said_out, "{\"kind\":\"damage\",\"text\":\"" MAY_BE_OLDER "\"}\n{",
                         strlen("{\"kind\":\"damage\",\"text\":\"" MAY_BE_OLDER "\"}\n{"));
     assert_non_null(strstr(said_out, "{\"kind\":\"sum\",\"hubs\":1,\"segments\":1,\"damaged\":1,"
-                                     "\"orphans\":0,\"torn\":0}\n"));
+                                     "\"orphans\":0,\"torn\":0,\"unread\":0}\n"));
 }
 
 static void there_is_nothing_to_upgrade(void **state)

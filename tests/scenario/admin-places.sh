@@ -138,7 +138,7 @@ expect 0 "$WEIR" inspect --json --data d
 ./json_check kind <out || fail "not JSON"
 said '^{"kind":"hub","name":"homes","partition_count":4,"group_count":1,"created":"20'
 said '^{"kind":"segment","hub":"homes","file":"'
-[ "$(tail -n 1 out)" = '{"kind":"sum","hubs":1,"segments":1,"damaged":0,"orphans":0,"torn":0}' ] || fail "another sum"
+[ "$(tail -n 1 out)" = '{"kind":"sum","hubs":1,"segments":1,"damaged":0,"orphans":0,"torn":0,"unread":0}' ] || fail "another sum"
 cp -r d spoilt
 segment=$(ls spoilt/hub-*/*.seg* 2>/dev/null | head -1)
 [ -n "$segment" ] || segment=$(ls -S spoilt/hub-*/* | head -1)
