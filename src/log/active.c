@@ -3,7 +3,8 @@
  * Only it can have bytes that nobody knows of yet. What is found was perhaps never flushed, so it
  * is flushed before anybody sees it. An unfinished write at the end is copied aside and reported,
  * then written over, unless the segment has to be left: because its header is gone, because it is of
- * an older format, or because some of it cannot be read, which must not be written over. */
+ * an older format, because some of it cannot be read, which must not be written over, or because its
+ * file is not as long as it was. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -87,7 +88,7 @@ static int walk(struct weir__recovery *r, bool start_known)
     if (rc == 0 && !r->unsure && end < log->control.watermark) end = log->control.watermark;
     if (rc == 0 && how == WEIR__SCAN_TORN) rc = weir__cut_save(log, &scan, end, r->err);
     if (end < seg->data) end = seg->data;
-    seg->spoilt =
+    seg->spoilt |=
         scan.bad.count && scan.bad.last >= weir__round_down(end - seg->h.base, WEIR__FS_BLOCK);
     if (r->unsure) {
         if (scan.last_epoch > log->control.epoch) log->control.epoch = scan.last_epoch;

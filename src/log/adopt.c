@@ -255,6 +255,7 @@ static int push_headless(struct weir__recovery *r, struct weir__found *f,
     if (f->readable) {
         seg->h = f->h;
         seg->headless = false;
+        seg->spoilt = f->bytes != f->h.capacity;
         seg->stamp = weir__batch_stamp(log->o.hub_id, seg->h.secret);
         seg->data = f->h.base + weir__segment_front_bytes(f->h.heads_bytes);
     }

@@ -47,6 +47,15 @@ static int make_mark(struct weir__file *f, struct weir__backup_extent *x, struct
     return 0;
 }
 
+/* Of a file that was cut. Its last block is copied, which gives the copy its length. */
+static void limit_extent(struct weir__backup_extent *x)
+{
+    if (x->used > x->bytes) x->used = x->bytes;
+    if (x->tail >= x->bytes)
+        x->tail = x->bytes ? weir__round_down(x->bytes - 1, WEIR__FS_BLOCK) : 0;
+    if (x->tail < x->used) x->tail = x->used;
+}
+
 int weir__backup_measure(const struct weir__backup_log *log, const struct weir__segment *seg,
                          uint64_t end, bool sealed, struct weir__backup_extent *out,
                          struct weir_error *err)
@@ -54,13 +63,13 @@ int weir__backup_measure(const struct weir__backup_log *log, const struct weir__
     struct weir__file *f = NULL;
     int rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &f, err);
 
-    *out = (struct weir__backup_extent){.bytes = seg->h.capacity,
-                                        .used = seg->h.capacity,
-                                        .tail = seg->h.capacity};
+    *out = (struct weir__backup_extent){0};
+    if (rc == 0) rc = f->ops->size(f, &out->bytes, err);
+    out->used = out->tail = out->bytes;
     if (rc == 0 && seg->h.number != 0) {
         out->used = end - seg->h.base;
         out->tail = sealed ? index_at(f, seg) : weir__backup_limit(seg) - seg->h.base;
-        if (out->tail < out->used) out->tail = out->used;
+        limit_extent(out);
     }
     if (rc == 0) rc = make_mark(f, out, err);
     weir__file_close(f);

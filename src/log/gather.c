@@ -124,6 +124,7 @@ static int add_segment(struct weir__recovery *r, uint64_t number, struct weir__f
         seg->h = f->h;
         seg->disk_bytes = f->used;
         seg->data = f->h.base + weir__segment_front_bytes(f->h.heads_bytes);
+        seg->spoilt = f->bytes != f->h.capacity;
         if (f->one_copy && !r->tell) /* who inspects looks at the heads, too */
             weir__recovery_tell(r, WEIR__LOG_COPY, f->name,
                                 "one copy of its header is bad, the other serves");

@@ -253,7 +253,7 @@ static int walk_segment(struct inspection *in, struct weir__scan *scan, bool las
     rc = weir__scan_init(scan, err);
     if (rc == 0) rc = weir__scan_run(scan, seg->data, &calls, &end, &how, err);
     weir__scan_fini(scan);
-    if (rc == 0 && !last && !seg->headless) check_index(in, scan->file);
+    if (rc == 0 && !last && !seg->headless && !seg->spoilt) check_index(in, scan->file);
     if (rc == 0) tell_segment(in, how, end);
     return rc;
 }

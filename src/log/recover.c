@@ -11,6 +11,8 @@
  *   kept number without a file                     a lost segment: its events answer as damaged
  *   no good control file                           made again from the segments' headers
  *   neither that nor any header                    the log does not open; nothing is touched
+ *   file longer or shorter than its header says    that segment, never written to; what its file does
+ *                                                  not have any more is damage
  *   file that contradicts the others               ignored, kept
  *   file of no kept number, without kept batches   the spare, or removed
  *   bad batch below the watermark                  damage: not served, not overwritten

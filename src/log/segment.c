@@ -118,8 +118,9 @@ static uint32_t heads_bytes_max(uint32_t version, uint32_t partitions)
     return weir__segment_heads_bytes(partitions) + producers * WEIR__PRODUCER_BYTES;
 }
 
-/* 0 and *out, WEIR_ECORRUPT, or WEIR_EVERSION; says nothing about the heads. */
-static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
+/* 0 and *out, WEIR_ECORRUPT, or WEIR_EVERSION; says nothing about the heads. capacity: what it must
+ * be, 0: whatever the header says. */
+static int decode(const uint8_t *at, uint64_t hub_id, uint64_t capacity,
                   struct weir__segment_header *out, struct weir_error *err)
 {
     uint32_t version = weir__load32(at + 8), partitions = weir__load32(at + 12);
@@ -149,12 +150,13 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t file_bytes,
     if (partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
         weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) ||
         out->keep.keep_ms < 0 || out->keep.off_ms < 0 || out->number == 0 ||
-        out->number > WEIR__LOG_SEGMENT_NUMBER_MAX || out->capacity != file_bytes ||
+        out->number > WEIR__LOG_SEGMENT_NUMBER_MAX || (capacity && out->capacity != capacity) ||
+        out->capacity > WEIR__LOG_POSITION_MAX || out->capacity % WEIR__FS_BLOCK != 0 ||
         out->base < WEIR__LOG_ORIGIN || out->base > WEIR__LOG_POSITION_MAX ||
         out->base % WEIR__FS_BLOCK != 0 || out->previous_end > out->base || out->time_ms < 0 ||
         out->heads_bytes < weir__segment_heads_bytes(partitions) ||
         out->heads_bytes > heads_bytes_max(version, partitions) ||
-        2 * weir__segment_front_bytes(out->heads_bytes) + WEIR__FS_BLOCK > file_bytes)
+        2 * weir__segment_front_bytes(out->heads_bytes) + WEIR__FS_BLOCK > out->capacity)
         return weir__fail(err, WEIR_ECORRUPT,
                           "segment header is of another log, or contradicts "
                           "its file");
@@ -193,12 +195,13 @@ int weir__segment_read_header(struct weir__file *f, uint64_t hub_id,
     *out_bad_copies = 0;
     if (!block) return weir__fail(err, WEIR_ENOMEM, "reading segment header: out of memory");
     rc = f->ops->size(f, &bytes, err);
-    if (rc == 0 && bytes < 2 * (uint64_t)HEADER_BYTES)
+    if (rc == 0 && bytes < HEADER_BYTES)
         rc = weir__fail(err, WEIR_ECORRUPT, "segment file is only %llu bytes long",
                         (unsigned long long)bytes);
     for (int copy = 0; rc == 0 && copy < 2; copy++) {
-        rc = read_block(f, block, copy ? bytes - HEADER_BYTES : 0, err);
-        if (rc == 0) rc = decode(block, hub_id, bytes, out, err);
+        rc = read_block(f, block, copy ? weir__round_down(bytes, WEIR__FS_BLOCK) - HEADER_BYTES : 0,
+                        err);
+        if (rc == 0) rc = decode(block, hub_id, copy ? bytes : 0, out, err);
         if (rc != WEIR_ECORRUPT) break;
         foreign[copy] = foreign_version(block);
         (*out_bad_copies)++;

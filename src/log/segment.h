@@ -21,7 +21,7 @@ struct weir__segment_header {
     uint64_t secret;     /* the hub's; 0: of version 1 */
     uint64_t number;
     uint64_t base;                /* log position of the file's byte 0 */
-    uint64_t capacity;            /* bytes of the file */
+    uint64_t capacity;            /* bytes of the file, when nobody has changed its length */
     uint64_t previous_end;        /* log position where the batches of the segment before end */
     int64_t time_ms;              /* the newest enqueued time before this segment */
     struct weir__keep_stamp keep; /* when it was made; of version 1: time_ms */
@@ -48,7 +48,8 @@ struct weir__segment {
     uint32_t start_count;       /* partitions that start knows */
     bool headless; /* both header copies are bad: its batches are found by searching for them */
     bool lost;     /* there is no file with it: nothing in it can be served */
-    bool spoilt;   /* some of it behind its end cannot be read: it is not written to any more */
+    bool spoilt;   /* some of it behind its end cannot be read, or its file is not as long as its
+                      header says: it is not written to any more */
     bool removed;  /* no longer of the log: the last pin frees it */
 };
 
@@ -66,7 +67,8 @@ uint32_t weir__segment_heads_bytes(uint32_t partitions);
 int weir__segment_write_header(struct weir__file *, const struct weir__segment_header *,
                                uint64_t hub_id, const uint8_t *heads, struct weir_error *);
 
-/* Reads the header alone, of whichever copy is good. WEIR_ECORRUPT: neither is. WEIR_EVERSION. */
+/* Reads the header alone, of whichever copy is good: that at the front, however long the file is, or
+ * that at the end. WEIR_ECORRUPT: neither is. WEIR_EVERSION. */
 int weir__segment_read_header(struct weir__file *, uint64_t hub_id,
                               struct weir__segment_header *out, int *out_bad_copies,
                               struct weir_error *);

@@ -340,7 +340,7 @@ static void find_hole(struct weir__log *log, struct weir__segment *seg)
     uint64_t to = seg->h.capacity - weir__segment_front_bytes(seg->h.heads_bytes);
 
     if (!active) to -= weir__capacity_index_max(seg->h.partitions, weir__segment_stored(seg));
-    if (seg->lost || at >= to || to > seg->h.capacity) return;
+    if (seg->lost || seg->spoilt || at >= to || to > seg->h.capacity) return;
     if (active ? seg->disk_bytes >= seg->h.capacity
                : seg->disk_bytes < seg->h.capacity || !weir__capacity_worth(log, seg, to - at) ||
                      !has_index(log, seg))
