@@ -110,6 +110,12 @@ static struct gap gap_at(const struct weir__log *log, size_t i)
                        i + 1 < log->segment_count ? log->segments[i + 1] : NULL);
 }
 
+/* Of a file, in whole blocks: only such a length says where the next segment begins. */
+static uint64_t whole_bytes(const struct weir__found *f)
+{
+    return weir__round_down(f->bytes, WEIR__FS_BLOCK);
+}
+
 /* A life of the file that begins or ends where a neighbour says; those with a secret first. */
 static const struct weir__life *fitting(const struct weir__found *f, struct gap gap)
 {
@@ -119,11 +125,22 @@ static const struct weir__life *fitting(const struct weir__found *f, struct gap 
         const struct weir__life *l = &f->lives[i];
 
         if (gap.from && gap.from != l->base) continue;
-        if (gap.to && gap.to != l->base + f->bytes) continue;
+        if (gap.to && gap.to != l->base + whole_bytes(f)) continue;
         if (gap.secret && l->secret == 0) continue;
         if (!best || l->secret != 0) best = l;
     }
     return best;
+}
+
+/* Of the segment that begins there. The control file knows it of the last one, whose file may have
+ * been cut. */
+static uint64_t capacity_at(const struct weir__log *log, const struct weir__found *f, uint64_t base)
+{
+    const struct weir__control_active *a = &log->control.active;
+
+    if (a->base != base || a->capacity == 0 || a->capacity % WEIR__FS_BLOCK != 0)
+        return whole_bytes(f);
+    return a->capacity;
 }
 
 /* What stands for the header that is gone. The first batch begins at a block; when another one is
@@ -142,7 +159,7 @@ static void adopt(struct weir__recovery *r, struct weir__segment *seg, struct we
         .secret = secret,
         .number = seg->h.number,
         .base = base,
-        .capacity = f->bytes,
+        .capacity = capacity_at(log, f, base),
         .time_ms = l ? l->first.time_ms : 0,
         .epoch = l ? l->first.epoch : 0,
         .heads_bytes = heads,
@@ -159,7 +176,8 @@ static void adopt(struct weir__recovery *r, struct weir__segment *seg, struct we
     f->taken = true;
 }
 
-/* The control file knows the segment that was being appended to. */
+/* The control file knows the segment that was being appended to. Of a file that has another length
+ * by now, a batch must show that it is it. */
 static int adopt_active(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
@@ -168,14 +186,17 @@ static int adopt_active(struct weir__recovery *r)
 
     for (size_t i = 0; seg->lost && a->capacity && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
+        const struct weir__life *l;
         int rc;
 
-        if (f->readable || f->taken || f->name_number != a->name || f->bytes != a->capacity ||
+        if (f->readable || f->taken || f->name_number != a->name ||
             a->data < a->base + 2 * WEIR__FS_BLOCK || a->data - a->base > a->capacity / 2)
             continue;
         rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
-        adopt(r, seg, f, life_of(f, a->base, log->control.secret), a->base, a->data);
+        l = life_of(f, a->base, log->control.secret);
+        if (!l && f->bytes != a->capacity) continue;
+        adopt(r, seg, f, l, a->base, a->data);
         seg->data = a->data;
     }
     return 0;
@@ -202,6 +223,32 @@ static int adopt_one(struct weir__recovery *r, size_t i, bool *out_done)
     return 0;
 }
 
+/* The life that begins where a segment does; no other has that secret and that place, so the file may
+ * have had another length. */
+static const struct weir__life *beginning(const struct weir__found *f, struct gap gap)
+{
+    for (int i = 0; i < f->life_count && gap.from; i++)
+        if (f->lives[i].base == gap.from && f->lives[i].secret != 0) return &f->lives[i];
+    return NULL;
+}
+
+/* A file that was cut, or made longer, when none of the right length is left. */
+static void adopt_by_beginning(struct weir__recovery *r, size_t i)
+{
+    struct weir__segment *seg = r->log->segments[i];
+    struct gap gap = gap_at(r->log, i);
+
+    if (seg->h.number == 1) gap.from = WEIR__LOG_ORIGIN;
+    for (size_t k = 0; seg->lost && k < r->found_count; k++) {
+        struct weir__found *f = &r->found[k];
+        const struct weir__life *l = f->readable || f->taken ? NULL : beginning(f, gap);
+
+        if (!l || (gap.to && gap.to <= l->base)) continue;
+        adopt(r, seg, f, l, l->base, 0);
+        if (gap.to) seg->h.capacity = gap.to - l->base;
+    }
+}
+
 /* A file in which no batch can be read, where there is just one that can be the one between two
  * neighbours: nothing can be served from it, but its name can be told. */
 static void adopt_by_size(struct weir__recovery *r, size_t i)
@@ -213,7 +260,8 @@ static void adopt_by_size(struct weir__recovery *r, size_t i)
     for (size_t k = 0; k < r->found_count; k++) {
         struct weir__found *f = &r->found[k];
 
-        if (f->readable || f->taken || f->life_count > 0 || f->bytes != gap.to - gap.from) continue;
+        if (f->readable || f->taken || f->life_count > 0 || whole_bytes(f) != gap.to - gap.from)
+            continue;
         if (only) return;
         only = f;
     }
@@ -235,6 +283,8 @@ int weir__adopt(struct weir__recovery *r)
             again |= done;
         }
     }
+    for (size_t i = 0; rc == 0 && i < log->segment_count; i++)
+        if (log->segments[i]->lost) adopt_by_beginning(r, i);
     for (size_t i = 0; rc == 0 && i < log->segment_count; i++)
         if (log->segments[i]->lost) adopt_by_size(r, i);
     return rc;

@@ -104,7 +104,9 @@ static void a_file_is_what_lies_between_its_neighbours(void **state)
     } cases[] = {
         {2, BYTES, {{BASE(2), SECRET}}, 2},
         {2, BYTES - BLOCK, {{BASE(2) + BLOCK, SECRET}}, 0}, /* ends there, but does not begin */
-        {2, BYTES + BLOCK, {{BASE(2), SECRET}}, 0},         /* begins there, but does not end */
+        {2, BYTES + BLOCK, {{BASE(2), SECRET}}, 2}, /* begins there; somebody made it longer */
+        {2, BYTES - 1, {{BASE(2), SECRET}}, 2},     /* or cut it */
+        {1, BYTES + BLOCK, {{BASE(2), 0}}, 0},      /* anybody can have written that */
         {2, BYTES, {{BASE(2) - BLOCK, SECRET}, {BASE(2), SECRET}}, 2}, /* it was used twice */
         {2, BYTES, {{BASE(2), 0}}, 0}, /* anybody can have written that */
         {1, BYTES, {{BASE(2), 0}}, 1},

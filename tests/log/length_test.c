@@ -244,6 +244,45 @@ static void a_backup_is_as_long(void **state)
     check_backup(40000);
 }
 
+/* Its header is gone as well: then the length of its file is all that tells where the next begins, or
+ * the control file does. */
+static void check_headless(size_t segments, const char *path, bool control)
+{
+    static const uint8_t zeros[WEIR__FS_BLOCK];
+
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct workload *w;
+
+        set_up((void **)&w);
+        open_log(w);
+        fill_segments(w, segments);
+        for (uint32_t k = 0; k < 5; k++) put(w, k, 3000);
+        assert_int_equal(workload_close(w), 0);
+        resize(w, path, lengths[i]);
+        simfs_poke(w->disk, path, zeros, sizeof zeros, 0);
+        if (!control) {
+            struct weir__fs *fs = simfs_fs(w->disk);
+
+            assert_int_equal(fs->ops->remove(fs, WORKLOAD_DIR "/control", NULL), 0);
+        }
+        go_on(w);
+        if (tear_down((void **)&w) != 0) fail_msg("a file of %d bytes", (int)lengths[i]);
+    }
+}
+
+static void without_a_header_the_control_file_tells(void **state)
+{
+    (void)state;
+    check_headless(1, FIRST, true);
+    check_headless(2, SECOND, true);
+}
+
+static void without_both_its_blocks_tell(void **state)
+{
+    (void)state;
+    check_headless(2, SECOND, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +292,8 @@ int main(void)
         cmocka_unit_test(the_last_one_is_cut),
         cmocka_unit_test(one_in_front_is_cut),
         cmocka_unit_test(a_backup_is_as_long),
+        cmocka_unit_test(without_a_header_the_control_file_tells),
+        cmocka_unit_test(without_both_its_blocks_tell),
     };
 
     return cmocka_run_group_tests_name("length", tests, NULL, NULL);
