@@ -69,6 +69,19 @@ static int load_partial(struct weir__log *log, uint64_t end, struct weir_error *
     return 0;
 }
 
+/* More openings than the control file knows of have gone by, perhaps some that left no batch. Their
+ * unfinished writes must not pass for those of this one. */
+static void settle_epoch(struct weir__recovery *r, const struct weir__scan *scan, bool torn)
+{
+    struct weir__control *c = &r->log->control;
+    bool old = weir__recovery_control_is_old(r, scan->later_at);
+
+    if (!old && !r->unsure) return;
+    if (old && torn) weir__log_active(r->log)->spoilt = true; /* it may have been acknowledged */
+    if (scan->found_epoch > c->epoch) c->epoch = scan->found_epoch;
+    c->epoch += WEIR__CONTROL_EPOCH_STEP;
+}
+
 static int walk(struct weir__recovery *r, bool start_known)
 {
     struct weir__log *log = r->log;
@@ -85,15 +98,12 @@ static int walk(struct weir__recovery *r, bool start_known)
     rc = weir__scan_init(&scan, r->err);
     if (log->o.sabotage & WEIR__LOG_TRUST_FOUND) scan.trusted = &open;
     if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, r->err);
+    if (rc == 0) settle_epoch(r, &scan, how == WEIR__SCAN_TORN);
     if (rc == 0 && !r->unsure && end < log->control.watermark) end = log->control.watermark;
     if (rc == 0 && how == WEIR__SCAN_TORN) rc = weir__cut_save(log, &scan, end, r->err);
     if (end < seg->data) end = seg->data;
     seg->spoilt |=
         scan.bad.count && scan.bad.last >= weir__round_down(end - seg->h.base, WEIR__FS_BLOCK);
-    if (r->unsure) {
-        if (scan.last_epoch > log->control.epoch) log->control.epoch = scan.last_epoch;
-        log->control.epoch += WEIR__CONTROL_EPOCH_STEP;
-    }
     weir__scan_fini(&scan);
     seg->end = end;
     return rc;

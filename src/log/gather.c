@@ -36,6 +36,14 @@ void weir__recovery_tell(struct weir__recovery *r, enum weir__log_finding_kind k
                    "log", "damage file=%s/%s: %s", r->log->dir, file, text);
 }
 
+bool weir__recovery_control_is_old(struct weir__recovery *r, uint64_t later_at)
+{
+    if (later_at == 0) return false;
+    weir__recovery_tell(r, WEIR__LOG_CONTROL, "control",
+                        "it is older than the batch at position %" PRIu64, later_at);
+    return true;
+}
+
 /* ---- files ---- */
 
 static struct weir__found *add_found(struct weir__recovery *r)

@@ -23,6 +23,8 @@ struct inspection {
     uint64_t range_from, range_to; /* the last unreadable range, log positions; 0: none */
     bool range_told;
     uint64_t batches, events, damaged;
+    struct weir__recovery recovery;
+    uint64_t later_at;       /* of a batch that is newer than the control file */
     struct weir__gaps *gaps; /* of the last segment; NULL before it */
     bool unsure;             /* the control file does not know the end */
     bool all_known;          /* where every partition stands */
@@ -270,6 +272,7 @@ static int check_segment(struct inspection *in, struct weir__segment *seg,
     if (rc == 0 && !seg->lost) rc = walk_segment(in, &scan, last, err);
     if (rc == 0 && seg->lost && last && !in->unsure)
         in->guessed = weir__gaps_lose(in->gaps, &in->log->control, seg);
+    in->later_at = scan.later_at;
     weir__file_close(scan.file);
     return rc;
 }
@@ -377,6 +380,7 @@ static int check_all(struct inspection *in, struct weir__gaps *gaps, struct weir
         close_range(in);
     }
     if (rc == 0) check_end(in, gaps);
+    if (rc == 0) weir__recovery_control_is_old(&in->recovery, in->later_at);
     if (rc == 0) rc = weir__producer_file_check(log, see_producers, in, err);
     if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_cut, in, err);
     return rc;
@@ -384,18 +388,20 @@ static int check_all(struct inspection *in, struct weir__gaps *gaps, struct weir
 
 static int inspect_files(struct inspection *in, bool no_control, struct weir_error *err)
 {
-    struct weir__recovery r = {
-        .log = in->log, .err = err, .no_control = no_control, .tell = see_note, .user = in};
-    int rc = weir__gather(&r);
+    struct weir__recovery *r = &in->recovery;
+    int rc;
 
-    in->unsure = r.unsure;
+    *r = (struct weir__recovery){
+        .log = in->log, .err = err, .no_control = no_control, .tell = see_note, .user = in};
+    rc = weir__gather(r);
+    in->unsure = r->unsure;
     if (rc == 0) in->expect = calloc(in->log->partitions, sizeof *in->expect);
     if (rc == 0 && !in->expect) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     if (rc == 0)
-        rc = weir__gaps_init(&r.gaps, in->log->partitions, in->log->control.watermark, err);
-    if (rc == 0) rc = check_all(in, &r.gaps, err);
-    if (rc == 0) rc = weir__gather_clear(&r);
-    weir__recovery_fini(&r);
+        rc = weir__gaps_init(&r->gaps, in->log->partitions, in->log->control.watermark, err);
+    if (rc == 0) rc = check_all(in, &r->gaps, err);
+    if (rc == 0) rc = weir__gather_clear(r);
+    weir__recovery_fini(r);
     return rc;
 }
 

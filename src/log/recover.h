@@ -82,6 +82,10 @@ __attribute__((format(printf, 4, 5))) void weir__recovery_tell(struct weir__reco
                                                                const char *file, const char *fmt,
                                                                ...);
 
+/* After the walk of the last segment: whether it met a batch that shows that the control file is an
+ * older copy, which is told. 0: it did not. */
+bool weir__recovery_control_is_old(struct weir__recovery *, uint64_t later_at);
+
 /* Finds the log's segments and puts them in order. Changes nothing on disk. */
 int weir__gather(struct weir__recovery *);
 

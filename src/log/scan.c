@@ -9,7 +9,11 @@
  * it stands, that gives no sequence number a second time. It proves nothing above its own place,
  * for its watermark lies there or below. Segments of format version 1 have no secret, and their
  * headers can be forged by whoever may send: there a header that was searched for must also follow
- * from what was walked before (see follows). */
+ * from what was walked before (see follows).
+ *
+ * An opening writes its epoch to the control file before its first batch. So a batch of a later
+ * epoch, behind the watermark, shows that the control file is an older copy: what it says of the
+ * end is too little. Such a batch is walked like any other, and by the same proofs. */
 #include <stdlib.h>
 
 #include "base/crc.h"
@@ -28,6 +32,7 @@ struct weir__scan weir__scan_sealed(const struct weir__segment *seg, int64_t lat
                                .proof = known ? seg->end : seg->data,
                                .epoch_start = UINT64_MAX,
                                .epoch = UINT32_MAX,
+                               .later_from = UINT64_MAX,
                                .partitions = seg->h.partitions,
                                .latest_ms = latest_ms};
 }
@@ -44,6 +49,7 @@ struct weir__scan weir__scan_active(struct weir__log *log, bool unsure)
                                .proof = unsure ? seg->data : c->watermark,
                                .epoch_start = unsure ? UINT64_MAX : c->epoch_start,
                                .epoch = unsure ? UINT32_MAX : c->epoch,
+                               .later_from = seg->h.version > 1 ? c->watermark : UINT64_MAX,
                                .partitions = seg->h.partitions,
                                .latest_ms = now_ms + VERSION_1_AHEAD_MS};
 }
@@ -97,10 +103,19 @@ static bool plausible(const struct weir__scan *s, const struct weir__batch_heade
                       uint64_t position)
 {
     if (h->position != position || h->partition >= s->partitions) return false;
-    if (h->epoch > s->epoch || h->epoch < s->last_epoch) return false;
-    if (position >= s->epoch_start && h->epoch != s->epoch) return false;
+    if (h->epoch > s->epoch && position < s->later_from) return false;
+    if (h->epoch < s->last_epoch) return false;
+    if (position >= s->epoch_start && h->epoch < s->epoch) return false;
     if (h->sequence < s->next[h->partition]) return false; /* it was given already */
     return position + weir__batch_bytes(h->body_bytes) <= s->limit;
+}
+
+/* A forged header of format version 1 must not raise the epoch by being found. */
+static void note_epoch(struct weir__scan *s, const struct weir__batch_header *h)
+{
+    if (s->segment->h.version < 2) return;
+    if (h->epoch > s->found_epoch) s->found_epoch = h->epoch;
+    if (h->epoch > s->epoch && s->later_at == 0) s->later_at = h->position;
 }
 
 static int header_at(struct weir__scan *s, uint64_t position, struct weir__batch_header *out,
@@ -114,6 +129,7 @@ static int header_at(struct weir__scan *s, uint64_t position, struct weir__batch
     *out_good = weir__batch_decode(at, &s->segment->stamp, out) ||
                 (s->trusted && weir__batch_decode(at, s->trusted, out));
     *out_good = *out_good && plausible(s, out, position);
+    if (*out_good) note_epoch(s, out);
     return 0;
 }
 
@@ -196,6 +212,7 @@ static int visit(struct weir__scan *s, const struct weir__scan_batch *b,
                  const struct weir__scan_calls *calls, struct weir_error *err)
 {
     s->last_epoch = b->h.epoch;
+    if (s->last_epoch > s->found_epoch) s->found_epoch = s->last_epoch;
     s->next[b->h.partition] = b->h.sequence + b->h.count;
     return calls->batch(calls->user, b, err);
 }

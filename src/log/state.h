@@ -427,7 +427,8 @@ struct weir__scan {
     uint64_t limit;       /* log position that no batch may pass */
     uint64_t proof;       /* every position below it is known to have been on disk */
     uint64_t epoch_start; /* batches from here on must be of epoch */
-    uint32_t epoch;       /* none is later */
+    uint32_t epoch;       /* none is later, */
+    uint64_t later_from;  /* but from here on: then the control file is older than the batch */
     uint32_t partitions;
     const struct weir__head *start; /* where the partitions stand before the walk; NULL: unknown */
     int64_t latest_ms; /* no batch of format version 1 is believed to be newer; 0: any */
@@ -438,7 +439,9 @@ struct weir__scan {
     size_t window_cap, window_len;
     uint64_t window_at; /* file offset of window[0] */
     uint32_t last_epoch;
-    uint64_t *next; /* per partition: the sequence number behind its last batch; scan's own */
+    uint32_t found_epoch; /* the latest of all good headers, also of those that prove nothing */
+    uint64_t later_at;    /* the first batch of a later epoch; 0: there is none */
+    uint64_t *next;       /* per partition: the sequence number behind its last batch; scan's own */
 };
 
 enum weir__scan_end {

@@ -271,6 +271,48 @@ static void what_was_there_before_is_not_walked(void **state)
     }
 }
 
+/* A batch of a later epoch than the control file's shows that that is an older copy, behind its
+ * watermark; of format version 1 anybody can have written it. */
+static void a_later_epoch_is_walked_where_nobody_can_forge_it(void **state)
+{
+    static const struct by_hand batches[] = {{5, 0, 0, 3}, {6, 0, 3, 1}, {7, 0, 4, 2}};
+    static const struct {
+        uint16_t version;
+        uint64_t from; /* later epochs may begin here, behind the first byte for batches */
+        int good;
+        uint32_t epoch;
+        uint64_t later_at;
+    } cases[] = {{2, 0, 3, 7, 88},
+                 {2, 88, 3, 7, 88},
+                 {2, 96, 1, 7, 176},
+                 {1, 0, 3, 7, 0}, /* nobody asks for that */
+                 {1, UINT64_MAX / 2, 1, 5, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir__segment seg = segment_by_hand(cases[i].version, cases[i].version == 2 ? 5 : 0);
+        struct weir__scan scan = weir__scan_sealed(&seg, 0);
+        int good = 0;
+        struct weir__scan_calls calls = {count_batch, no_damage, &good};
+        struct simfs *disk = simfs_new();
+        enum weir__scan_end how;
+        uint64_t end;
+
+        scan.file = write_by_hand(disk, &seg, batches);
+        scan.proof = scan.epoch_start = seg.data;
+        scan.epoch = 5;
+        scan.later_from = seg.data + cases[i].from;
+        assert_int_equal(weir__scan_init(&scan, NULL), 0);
+        assert_int_equal(weir__scan_run(&scan, seg.data, &calls, &end, &how, NULL), 0);
+        assert_int_equal(good, cases[i].good);
+        assert_int_equal(scan.found_epoch, cases[i].epoch);
+        assert_int_equal(scan.later_at, cases[i].later_at ? seg.data + cases[i].later_at : 0);
+        weir__scan_fini(&scan);
+        weir__file_close(scan.file);
+        simfs_free(disk);
+    }
+}
+
 static int pass_damage(void *user, uint64_t from, uint64_t to, struct weir_error *err)
 {
     (void)user, (void)from, (void)to, (void)err;
@@ -322,6 +364,7 @@ int main(void)
         CASE(a_backup_finds_all_of_it),
         CASE(one_bad_batch_is_one_range),
         cmocka_unit_test(what_was_there_before_is_not_walked),
+        cmocka_unit_test(a_later_epoch_is_walked_where_nobody_can_forge_it),
         cmocka_unit_test(a_gap_of_version_1_hides_no_more_than_fits),
     };
 

@@ -1,0 +1,273 @@
+/* old_control_test.c - the control file is an older copy, as somebody's restore of single files leaves
+ * it: what its segment holds behind that moment is found, kept, and gone on from. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "log/state.h"
+#include "support/dice.h"
+#include "support/pace.h"
+#include "support/workload.h"
+
+#define CONTROL WORKLOAD_DIR "/control"
+#define CONTROL_BYTES (256u << 10)
+#define ROUNDS (400 / PACE + 20)
+#define COPIES 6
+
+struct copy {
+    size_t len;
+    uint8_t at[CONTROL_BYTES];
+};
+
+struct told {
+    int old, others;
+    char file[64]; /* of the last of the others */
+};
+
+static int set_up(void **state)
+{
+    struct workload *w = test_calloc(1, sizeof *w);
+
+    workload_init(w, 11);
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct workload *w = *state;
+    int rc = w->history->violations > 0 ? -1 : 0;
+
+    if (rc != 0) print_error("%s\n", w->history->first);
+    workload_close(w);
+    if (simfs_open_files(w->disk) > 0) rc = -1;
+    workload_fini(w);
+    test_free(w);
+    return rc;
+}
+
+static void open_log(struct workload *w)
+{
+    struct weir_error err = {0};
+
+    if (workload_open(w, &err) != 0) fail_msg("%s", err.text);
+}
+
+static void put(struct workload *w, uint32_t partition, uint32_t bytes)
+{
+    struct history_order o = {.partition = partition, .bytes = bytes, .count = 2};
+
+    assert_int_equal(history_append_wait(w->history, w->log, &o), 0);
+}
+
+static void take_copy(struct simfs *disk, struct copy *c)
+{
+    long got = simfs_peek(disk, CONTROL, c->at, sizeof c->at, 0);
+
+    assert_true(got > 0);
+    c->len = (size_t)got;
+}
+
+static void put_copy(struct simfs *disk, const struct copy *c)
+{
+    simfs_put(disk, CONTROL, c->at, c->len);
+}
+
+static void hear(const struct weir__log_finding *f, void *user)
+{
+    struct told *told = user;
+
+    if (f->kind == WEIR__LOG_SEGMENT) return;
+    if (f->kind == WEIR__LOG_CONTROL && strstr(f->text, "it is older than the batch at ")) {
+        told->old++;
+        return;
+    }
+    told->others++;
+    snprintf(told->file, sizeof told->file, "%s", f->file);
+}
+
+static void check_told(struct workload *w, int old)
+{
+    struct told told = {0};
+    uint64_t damaged;
+
+    assert_int_equal(weir__log_inspect(&w->options, hear, &told, &damaged, NULL), 0);
+    assert_int_equal(told.old, old);
+    assert_int_equal(told.others, 0);
+    assert_int_equal(damaged, old);
+}
+
+static void open_and_close(struct workload *w, uint32_t batches)
+{
+    open_log(w);
+    for (uint32_t i = 0; i < batches; i++) put(w, i % 5, 300 + i);
+    assert_int_equal(workload_close(w), 0);
+}
+
+/* Nothing is given or written twice; told once, and then the control file is a new one. */
+static void what_came_later_is_kept(void **state)
+{
+    for (uint32_t before = 0; before < 3; before++)
+        for (uint32_t openings = 1; openings < 4; openings++) {
+            struct workload *w;
+            struct copy *c = test_calloc(1, sizeof *c);
+
+            set_up((void **)&w);
+            open_and_close(w, before);
+            take_copy(w->disk, c);
+            for (uint32_t i = 0; i < openings; i++) open_and_close(w, 7);
+            put_copy(w->disk, c);
+            check_told(w, 1);
+            open_log(w);
+            history_check(w->history, w->log, true);
+            assert_true(w->log->epoch > 1 + openings);
+            assert_int_equal(w->log->segment_count, 1);
+            put(w, 1, 300);
+            assert_int_equal(workload_close(w), 0);
+            check_told(w, 0);
+            open_log(w);
+            history_check(w->history, w->log, true);
+            test_free(c);
+            assert_int_equal(tear_down((void **)&w), 0);
+        }
+    (void)state;
+}
+
+/* Another copy of the same opening knows all that has to be known. */
+static void a_copy_of_this_opening_is_no_older(void **state)
+{
+    struct workload *w = *state;
+    struct copy *c = test_calloc(1, sizeof *c);
+
+    open_log(w);
+    take_copy(w->disk, c);
+    for (uint32_t i = 0; i < 9; i++) put(w, i % 5, 400);
+    assert_int_equal(workload_close(w), 0);
+    put_copy(w->disk, c);
+    check_told(w, 0);
+    open_log(w);
+    history_check(w->history, w->log, true);
+    put(w, 1, 300);
+    test_free(c);
+}
+
+/* Behind the watermark of an old copy damage is known by what lies behind it, as ever. */
+static void what_is_damaged_is_not_cut(void **state)
+{
+    struct workload *w = *state;
+    struct copy *c = test_calloc(1, sizeof *c);
+    struct told told = {0};
+    uint64_t at, damaged;
+
+    open_and_close(w, 2);
+    take_copy(w->disk, c);
+    open_log(w);
+    at = w->log->tail.end + 30 - WEIR__LOG_ORIGIN;
+    put(w, 3, 2000);
+    for (uint32_t i = 0; i < 3; i++) put(w, i, 2000);
+    assert_int_equal(workload_close(w), 0);
+    simfs_flip(w->disk, WORKLOAD_DIR "/00000001.seg", at * 8);
+    put_copy(w->disk, c);
+    assert_int_equal(weir__log_inspect(&w->options, hear, &told, &damaged, NULL), 0);
+    assert_int_equal(told.old, 1);
+    assert_int_equal(told.others, 1);
+    assert_string_equal(told.file, WORKLOAD_DIR "/00000001.seg");
+    w->history->may_damage = true;
+    open_log(w);
+    assert_int_equal(w->log->damage_count, 1);
+    history_check(w->history, w->log, true);
+    put(w, 1, 300);
+    test_free(c);
+}
+
+/* When the end is bad, and nobody knows whether that was acknowledged, it stays where it is. */
+static void a_bad_end_is_not_written_over(void **state)
+{
+    struct workload *w = *state;
+    struct copy *c = test_calloc(1, sizeof *c);
+    uint8_t was[500], is[500];
+    uint64_t at;
+
+    open_and_close(w, 2);
+    take_copy(w->disk, c);
+    open_log(w);
+    put(w, 3, 2000);
+    put(w, 3, 2000);
+    at = w->log->tail.end - 1000 - WEIR__LOG_ORIGIN;
+    assert_int_equal(workload_close(w), 0);
+    simfs_flip(w->disk, WORKLOAD_DIR "/00000001.seg", at * 8);
+    simfs_peek(w->disk, WORKLOAD_DIR "/00000001.seg", was, sizeof was, at);
+    put_copy(w->disk, c);
+    w->history->may_damage = true;
+    open_log(w);
+    put(w, 1, 2000);
+    put(w, 1, 2000);
+    simfs_peek(w->disk, WORKLOAD_DIR "/00000001.seg", is, sizeof is, at);
+    assert_memory_equal(was, is, sizeof was);
+    test_free(c);
+    w->history->violations = 0; /* its number is given again: what cannot be known */
+}
+
+/* ---- whatever was done, and whenever the power went ---- */
+
+static void step(struct workload *w)
+{
+    if (!w->log) open_log(w);
+    workload_step(w);
+}
+
+/* Runs that lose power again and again; then an older control file is put there. */
+static void whenever_the_power_went(void **state)
+{
+    struct copy *copies = test_calloc(COPIES, sizeof *copies);
+    int put_back = 0;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        uint64_t dice = seed;
+        struct workload w;
+        struct simfs *left;
+        size_t taken = 0;
+
+        workload_init(&w, seed);
+        w.small = true;
+        w.aligned = seed % 2;
+        open_log(&w);
+        for (int i = 0; i < COPIES; i++) {
+            take_copy(w.disk, &copies[taken++]);
+            for (uint64_t k = dice_roll(&dice, 12); k > 0; k--) step(&w);
+            if (!w.log) open_log(&w);
+            workload_crash(&w, SIMFS_KEEP_RANDOM, seed * 31 + (uint64_t)i);
+            if (!w.log) fail_msg("seed %d does not open", (int)seed);
+        }
+        for (uint64_t k = dice_roll(&dice, 12); k > 0; k--) step(&w);
+        left = simfs_crash(w.disk, SIMFS_KEEP_RANDOM, seed);
+        put_copy(left, &copies[dice_roll(&dice, taken)]);
+        put_back++;
+        workload_adopt(&w, left);
+        if (!w.log) fail_msg("seed %d does not open", (int)seed);
+        put(&w, 1, 300);
+        history_check(w.history, w.log, true);
+        workload_crash(&w, SIMFS_KEEP_RANDOM, seed);
+        if (!w.log || w.history->violations > 0)
+            fail_msg("seed %d: %s", (int)seed, w.history->first);
+        workload_fini(&w);
+    }
+    assert_true(put_back > 0);
+    test_free(copies);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_came_later_is_kept), CASE(a_copy_of_this_opening_is_no_older),
+        CASE(what_is_damaged_is_not_cut),          CASE(a_bad_end_is_not_written_over),
+        cmocka_unit_test(whenever_the_power_went),
+    };
+
+    return cmocka_run_group_tests_name("old_control", tests, NULL, NULL);
+}
