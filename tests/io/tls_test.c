@@ -408,6 +408,25 @@ static void tells_who_is_mistaken(void **state)
     echo_stop(&e);
 }
 
+/* Without an explanation there is nothing to send. */
+static void who_is_mistaken_need_not_be_told(void **state)
+{
+    struct echo e = {.room_max = 0};
+    char byte;
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){.tls = context});
+    fd = echo_client(&e);
+    client_send(fd, "GET / HTTP/1.1\r\n\r\n", 18);
+    assert_int_equal(client_receive(fd, &byte, 1), 0);
+    close(fd);
+    assert_int_equal(weir__listener_mistaken(e.listener, "127.0.0.1:1", WEIR__SNIFF_HTTP).len, 0);
+    listener_wait(&e, 0, 0);
+    assert_int_equal(e.opened, 0);
+    echo_stop(&e);
+}
+
 static void refuses_old_versions(void **state)
 {
     struct echo e = {.room_max = 0};
@@ -539,6 +558,7 @@ int main(void)
         cmocka_unit_test(handshakes_have_a_maximum),
         cmocka_unit_test(a_handshake_that_is_over_does_not_count),
         cmocka_unit_test(tells_who_is_mistaken),
+        cmocka_unit_test(who_is_mistaken_need_not_be_told),
         cmocka_unit_test(refuses_old_versions),
         cmocka_unit_test(does_not_renegotiate),
         cmocka_unit_test(knows_a_client_by_its_certificate),
