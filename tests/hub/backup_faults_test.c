@@ -120,6 +120,25 @@ static void a_backup(void **state)
     expect(back_up, rows, sizeof rows / sizeof rows[0], TO "/" TABLE);
 }
 
+/* The table of the former backup cannot be removed: nothing is copied onto it. */
+static void a_table_that_stays(void **state)
+{
+    struct weir__backup_options o = model_options(&m, m.world.disk);
+    struct simfs_fault first = {.kinds = SIMFS_REMOVE, .at = 1, .rc = WEIR_EIO};
+    struct weir__backup_result r = {0};
+    struct weir_error err = {0};
+    char got[8] = "";
+
+    (void)state;
+    simfs_fail(m.world.disk, &first);
+    assert_int_equal(back_up(&o, &r, &err), WEIR_EIO);
+    assert_true(simfs_failed(m.world.disk));
+    simfs_fail(m.world.disk, NULL);
+    assert_non_null(strstr(err.text, TABLE ": simulated fault"));
+    simfs_peek(m.world.disk, TO "/" TABLE, got, sizeof got - 1, 0);
+    assert_string_equal(got, "text");
+}
+
 static void make_backup(void)
 {
     struct weir__backup_result result;
@@ -198,10 +217,8 @@ static void checksums_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_backup),
-        TEST(a_check),
-        TEST(a_restore),
-        TEST(checksums_without_memory),
+        TEST(a_backup),  TEST(a_table_that_stays),       TEST(a_check),
+        TEST(a_restore), TEST(checksums_without_memory),
     };
 
     return cmocka_run_group_tests_name("backup_faults", tests, NULL, NULL);
