@@ -33,6 +33,11 @@ static void lose_segment(struct scene *s)
     simfs_put(s->at.disk, DIR_NAME "/00000044.seg", "x", 1); /* it may have been this */
 }
 
+static void lose_producers(struct scene *s)
+{
+    assert_int_equal(s->at.o.fs->ops->remove(s->at.o.fs, PRODUCERS, NULL), 0);
+}
+
 static void cut_a_write(struct scene *s)
 {
     struct simfs_fault fault = {
@@ -151,6 +156,12 @@ static const struct finding_case cases[] = {
      1,
      {ALL_1, ALL_2, ALL_3,
       "producers producers-00000001.tab 4096+4096" NONE
+      "producers are unreadable: a batch that one of them repeats could be stored twice"}},
+    {lose_producers,
+     {{0}},
+     1,
+     {ALL_1, ALL_2, ALL_3,
+      "producers producers-00000001.tab 0+0" NONE
       "producers are unreadable: a batch that one of them repeats could be stored twice"}},
     {add_files,
      {{0}},
