@@ -13,6 +13,7 @@
 #define BLOCK ((uint64_t)WEIR__FS_BLOCK)
 #define BYTES UINT64_C(65536) /* of a segment, unless it says otherwise */
 #define BASE(number) (WEIR__LOG_ORIGIN + (number)*BYTES) /* of segments from 0 */
+#define LARGE ((uint64_t)4 << 20)                        /* bytes of a file */
 #define SECRET 5u
 #define FOUND_MAX 3
 
@@ -88,6 +89,41 @@ static void add_life(struct weir__found *f, uint64_t base, uint64_t secret)
 {
     f->lives[f->life_count++] =
         (struct weir__life){base, secret, {.position = base + 3 * BLOCK + 8, .time_ms = 7}};
+}
+
+/* ---- what is in a file ---- */
+
+/* A batch of the hub, which says that it lies so far behind the file's beginning. */
+static void forge_batch(uint8_t *file, uint64_t at, uint64_t base)
+{
+    struct weir__batch_stamp stamp = weir__batch_stamp(1, SECRET);
+    struct weir__batch_header h = {.position = base + at, .count = 1, .body_bytes = 8};
+
+    weir__batch_encode(&h, &stamp, file + at);
+}
+
+/* One that has more than is read at once. */
+static void all_of_a_large_file_is_looked_at(void **state)
+{
+    static const uint64_t places[] = {3 * BLOCK + 8, ((uint64_t)3 << 20) + 8,
+                                      LARGE - WEIR__BATCH_HEADER_BYTES};
+    struct world *w = world_new();
+    struct weir__found *f = add_file(w, LARGE);
+    uint8_t *bytes = calloc(1, LARGE);
+    char path[40];
+
+    (void)state;
+    assert_non_null(bytes);
+    for (uint64_t i = 0; i < 3; i++) forge_batch(bytes, places[i], BASE(i + 1));
+    snprintf(path, sizeof path, "log/%s", f->name);
+    simfs_put(w->disk, path, bytes, LARGE);
+    f->probed = false;
+    assert_int_equal(weir__adopt_probe(&w->r, f), 0);
+    assert_true(f->probed);
+    assert_int_equal(f->life_count, 3);
+    for (uint64_t i = 0; i < 3; i++) assert_int_equal(f->lives[i].base, BASE(i + 1));
+    free(bytes);
+    world_free(w);
 }
 
 /* ---- between two others ---- */
@@ -389,6 +425,7 @@ static void without_a_control_file_the_row_can_begin_earlier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_of_a_large_file_is_looked_at),
         cmocka_unit_test(a_file_is_what_lies_between_its_neighbours),
         cmocka_unit_test(other_files_are_left_alone),
         cmocka_unit_test(a_first_batch_at_a_block_is_the_first),
