@@ -362,6 +362,11 @@ static void the_last_of_very_many_partitions_has_news(void **state)
     put(w, WEIR__LOG_PARTITIONS_MAX - 2);
     assert_int_equal(x->told, 1);
     assert_int_equal(other->told, 1);
+    weir__log_watch(w->log, &x->watch);
+    put(w, 0);
+    assert_int_equal(x->told, 1); /* its news are old */
+    put(w, WEIR__LOG_PARTITIONS_MAX - 1);
+    assert_int_equal(x->told, 2);
 }
 
 /* Those who wait hear of the end, also when they are many. */
