@@ -273,6 +273,52 @@ static void what_completions_append_is_committed(void **state)
     assert_true(await(&w->done));
 }
 
+static void *run_grow(void *arg)
+{
+    struct world *w = arg;
+
+    return weir__log_grow(w->log, 3, NULL) == 0 ? arg : NULL;
+}
+
+static void await_waiter(struct weir__log *log)
+{
+    int64_t deadline_ns = WAIT;
+    bool waits = false;
+
+    while (!waits && weir__mono_ns() < deadline_ns) {
+        sched_yield();
+        weir__mutex_lock(&log->lock);
+        waits = log->room_waiters > 0;
+        weir__mutex_unlock(&log->lock);
+    }
+    assert_true(waits);
+}
+
+/* Who waits for the lead and has other things to do with it does not commit: the pool is told to. */
+static void the_pool_commits_beside_somebody_who_waits(void **state)
+{
+    struct world *w = *state;
+    struct weir__thread grows = {0};
+    enum weir__job_state job;
+
+    w->o.no_threads = false;
+    w->o.clock = (struct weir__clock){0};
+    open_log(w);
+    weir__mutex_lock(&w->log->lock);
+    weir__log_take_lead(w->log);
+    weir__mutex_unlock(&w->log->lock);
+    assert_int_equal(weir__thread_start(&grows, "grows", run_grow, w, NULL), 0);
+    await_waiter(w->log);
+    assert_int_equal(weir__log_append(w->log, &some, WAIT, note_done, w, NULL), 0);
+    weir__mutex_lock(&w->log->lock);
+    weir__log_give_lead(w->log);
+    job = w->log->flush.state;
+    weir__mutex_unlock(&w->log->lock);
+    assert_int_equal(job, WEIR__JOB_QUEUED);
+    assert_true(await(&w->done));
+    weir__thread_join(&grows);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -283,6 +329,7 @@ int main(void)
         CASE(a_lazy_log_is_synced_in_time),
         CASE(completions_run_for_a_while),
         CASE(the_pool_commits_after_somebody_waited),
+        CASE(the_pool_commits_beside_somebody_who_waits),
         CASE(what_completions_append_is_committed),
     };
 
