@@ -323,6 +323,29 @@ static void the_sum_is_told_in_steps(void **state)
     assert_int_equal(atomic_load(&s->server.unflushed), 0);
 }
 
+/* A server that stops waits for the last byte, and is told under its lock: else it could just be
+ * between looking and waiting. */
+static void the_last_byte_is_told_under_the_lock(void **state)
+{
+    struct scene *s = *state;
+    pthread_mutexattr_t strict;
+
+    pthread_mutexattr_init(&strict);
+    pthread_mutexattr_settype(&strict, PTHREAD_MUTEX_ERRORCHECK); /* none unlocks what is not its */
+    assert_int_equal(pthread_mutex_init(&s->server.lock.m, &strict), 0);
+    pthread_mutexattr_destroy(&strict);
+    weir__cond_init(&s->server.changed);
+    atomic_store(&s->server.stopping, true);
+    assert_true(weir__publish_put(&s->p, 0, 0, 1, true));
+    done(s, 1, 0);
+    assert_true(weir__publish_take_done(&s->c));
+    assert_int_equal(atomic_load(&s->server.unflushed), 0);
+    assert_int_equal(pthread_mutex_trylock(&s->server.lock.m), 0); /* it was left again */
+    weir__mutex_unlock(&s->server.lock);
+    weir__cond_fini(&s->server.changed);
+    weir__mutex_fini(&s->server.lock);
+}
+
 /* Without memory to say why, nothing from there on is called stored. */
 static void no_memory_for_a_failure(void **state)
 {
@@ -396,6 +419,7 @@ int main(void)
         TEST(there_is_a_most),
         TEST(no_memory_for_one_more),
         TEST(the_sum_is_told_in_steps),
+        TEST(the_last_byte_is_told_under_the_lock),
         TEST(no_memory_for_a_failure),
         TEST(none_is_lost_between_threads),
     };
