@@ -2,13 +2,16 @@
  * or there is success, and nothing crashes, hangs, or stays open. */
 #include "client/wire_place.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
+#include "io/loop.h"
 #include "support/allocs.h"
 #include "support/descriptors.h"
 
 #define ALLOCATIONS_MAX 2000
 #define SOON_MS 10000 /* what was refused memory is tried again before that */
+#define STALE_MS 900
 #define HANG_S 300
 
 static int start(void **state)
@@ -61,6 +64,18 @@ static int open_and_use(void)
     return rc;
 }
 
+/* Timers that were set for a moment long gone: such a one would come again and again. */
+static atomic_uint stale;
+
+void __real_weir__loop_timer_start(struct weir__loop *, struct weir__timer *, int64_t);
+void __wrap_weir__loop_timer_start(struct weir__loop *, struct weir__timer *, int64_t);
+
+void __wrap_weir__loop_timer_start(struct weir__loop *l, struct weir__timer *t, int64_t at_ms)
+{
+    if (at_ms < weir__loop_now_ms(l) - STALE_MS) atomic_fetch_add(&stale, 1);
+    __real_weir__loop_timer_start(l, t, at_ms);
+}
+
 static void memory_may_run_out_on_any_thread(void **state)
 {
     unsigned before, failures = 0;
@@ -80,6 +95,8 @@ static void memory_may_run_out_on_any_thread(void **state)
         if (!failed) assert_int_equal(rc, 0);
         if (rc == WEIR_ETIMEDOUT || rc == WEIR_EUNKNOWN)
             fail_msg("allocation %llu was waited for", (unsigned long long)at);
+        if (atomic_load(&stale) > 0)
+            fail_msg("a pause behind allocation %llu was none", (unsigned long long)at);
         failures += rc != 0;
         if (descriptors_count() != before)
             fail_msg("%u are open after allocation %llu, not %u", descriptors_count(),
