@@ -80,10 +80,26 @@ static void a_folder_that_cannot_be_closed(void **state)
     }
 }
 
+/* All hubs are opened before it is ready, so one that cannot be is told though nobody uses it. */
+static void what_is_wrong_with_a_hub_is_told_at_once(void **state)
+{
+    char path[TEMPDIR_BYTES + 32];
+
+    (void)state;
+    closes = true;
+    assert_int_equal(run(&weir__command_serve, PORTS " --hub h:1"), WEIR__EXIT_OK);
+    assert_null(strstr(said_err, "opening hub 'h'"));
+    snprintf(path, sizeof path, "%s/hub-0000000000000001", dir);
+    tempdir_remove(path);
+    assert_int_equal(run(&weir__command_serve, PORTS), WEIR__EXIT_OK);
+    assert_non_null(strstr(said_err, "opening hub 'h'"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_closed, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_wrong_with_a_hub_is_told_at_once, begin, end),
     };
 
     return cmocka_run_group_tests_name("serve_closing", tests, NULL, NULL);
