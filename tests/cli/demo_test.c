@@ -7,7 +7,10 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "cli/exit.h"
+#include "cli/home.h"
 #include "cli/steps.h"
+#include "support/allocs.h"
 
 #define HOMES 1000
 #define MINUTES 3
@@ -104,6 +107,37 @@ static void it_tells_what_it_did(void **state)
     assert_string_equal(said_err,
                         "weir: demo: creating hub 'homes': hub 'homes' exists already; choose "
                         "another name or delete it first\n");
+}
+
+/* ---- no memory ---- */
+
+int __real_weir__home_open(struct weir **out, const char *data, bool must_exist);
+int __wrap_weir__home_open(struct weir **out, const char *data, bool must_exist);
+
+static uint64_t none_at; /* of the allocations behind the opening; 0: there is memory */
+
+int __wrap_weir__home_open(struct weir **out, const char *data, bool must_exist)
+{
+    int code = __real_weir__home_open(out, data, must_exist);
+
+    if (none_at) allocs_fail(none_at);
+    return code;
+}
+
+/* It begins with places for the homes; without them there is no hub. */
+static void it_needs_memory_for_its_homes(void **state)
+{
+    (void)state;
+    for (none_at = 1; none_at <= 2; none_at++) {
+        int code = run(&weir__command_demo, "--homes 1 --minutes 1");
+        bool failed = allocs_failed();
+        allocs_fail(0);
+        assert_true(failed);
+        assert_int_equal(code, WEIR__EXIT_FAILURE);
+        assert_non_null(strstr(said_err, "memory"));
+    }
+    none_at = 0;
+    assert_int_equal(run(&weir__command_demo, "--homes 1 --minutes 1"), 0);
 }
 
 /* ---- while it runs ---- */
@@ -471,13 +505,10 @@ static void readers_believe_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(it_tells_what_it_did),
-        CASE(it_tells_how_it_gets_on),
-        CASE(the_times_of_batches_are_told),
-        CASE(homes_have_three_sensors),
-        CASE(it_has_limits),
-        CASE(it_cleans_up_behind_itself),
-        CASE(readers_believe_nothing),
+        CASE(it_tells_what_it_did),       CASE(it_needs_memory_for_its_homes),
+        CASE(it_tells_how_it_gets_on),    CASE(the_times_of_batches_are_told),
+        CASE(homes_have_three_sensors),   CASE(it_has_limits),
+        CASE(it_cleans_up_behind_itself), CASE(readers_believe_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
