@@ -21,7 +21,7 @@ struct weir__manifest_segment {
     struct weir__backup_extent extent;
     uint64_t damaged;                   /* places that could not be read when it was copied */
     uint8_t digest[WEIR__DIGEST_BYTES]; /* SHA-256 of the bytes that count */
-    bool fresh; /* in memory: copied by this run, and its batches not checked yet */
+    bool fresh;     /* in memory: copied by this run, and its batches not checked yet */
     uint64_t whole; /* in memory: in front of it nothing was damaged when it was copied */
 };
 

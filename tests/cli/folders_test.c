@@ -85,7 +85,8 @@ static void a_good_folder_is_inspected(void **state)
            "\"TIME\",\"folder\":\"DIR/hub-0000000000000001\"}\n"
            "{\"kind\":\"segment\",\"hub\":\"a\",\"file\":\"" SEGMENT "\",\"text\":\"segment 1: "
            "positions OFFSET to OFFSET, 1 batch, 1 event\"}\n"
-           "{\"kind\":\"sum\",\"hubs\":1,\"segments\":1,\"damaged\":0,\"orphans\":0,\"torn\":0,\"unread\":0}\n",
+           "{\"kind\":\"sum\",\"hubs\":1,\"segments\":1,\"damaged\":0,\"orphans\":0,\"torn\":0,"
+           "\"unread\":0}\n",
            "");
 }
 
