@@ -53,8 +53,9 @@ static void pass_lost_sequences(struct weir__recovery *r)
 }
 
 /* Reads the 4 KiB around the end, which the next group will write again. */
-static int load_partial(struct weir__log *log, uint64_t end, struct weir_error *err)
+static int load_partial(struct weir__recovery *r, uint64_t end, struct weir_error *err)
 {
+    struct weir__log *log = r->log;
     struct weir__segment *seg = weir__log_active(log);
     uint64_t at = weir__round_down(end - seg->h.base, WEIR__FS_BLOCK);
     size_t got = 0;
@@ -65,6 +66,8 @@ static int load_partial(struct weir__log *log, uint64_t end, struct weir_error *
         rc = weir__blocks_read(seg->file, log->tail.partial, WEIR__FS_BLOCK, at, &got, &bad, err);
     if (rc != 0) return rc;
     if (bad.count) seg->spoilt = true;
+    for (size_t i = end - seg->h.base - at; r->old && i < got; i++)
+        if (log->tail.partial[i]) seg->spoilt = true; /* a header may have been there */
     weir__tail_jump(&log->tail, end);
     return 0;
 }
@@ -77,7 +80,8 @@ static void settle_epoch(struct weir__recovery *r, const struct weir__scan *scan
     bool old = weir__recovery_control_is_old(r, scan->later_at);
 
     if (!old && !r->unsure) return;
-    if (old && torn) weir__log_active(r->log)->spoilt = true; /* it may have been acknowledged */
+    r->old = old || !r->no_control;
+    if (r->old && torn) weir__log_active(r->log)->spoilt = true; /* it may have been acknowledged */
     if (scan->found_epoch > c->epoch) c->epoch = scan->found_epoch;
     c->epoch += WEIR__CONTROL_EPOCH_STEP;
 }
@@ -272,7 +276,7 @@ int weir__active_open(struct weir__recovery *r)
     if (rc == 0 && !known) rc = settle_start(r);
     log->visible = log->synced = seg->end;
     weir__producers_cut(&log->producers, seg->end);
-    if (rc == 0) rc = load_partial(log, seg->end, r->err);
+    if (rc == 0) rc = load_partial(r, seg->end, r->err);
     log->must_roll = seg->lost || seg->headless || seg->spoilt || seg->h.version < 2;
     return rc == 0 ? 0 : weir__wrap(r->err, rc, "segment %s", seg->name);
 }

@@ -317,13 +317,45 @@ static int size_to_row(struct weir__recovery *r)
     return weir__log_size(log, partitions, r->err);
 }
 
+/* Whether every segment that the control file names has expired since: no file is its last one, and one
+ * behind that has batches, which it gets only once the control file names it. */
+static int outlived(struct weir__recovery *r, bool *out)
+{
+    const struct weir__control *c = &r->log->control;
+    int rc = 0;
+
+    *out = false;
+    if (r->no_control || c->secret == 0) return 0;
+    for (size_t i = 0; i < r->found_count; i++) {
+        const struct weir__found *f = &r->found[i];
+
+        if (f->readable ? f->h.number == c->last_segment : f->name_number == c->active.name)
+            return 0;
+    }
+    for (size_t i = 0; rc == 0 && !*out && i < r->found_count; i++) {
+        struct weir__found *f = &r->found[i];
+
+        if (!f->readable || f->h.number < c->last_segment || f->h.secret != c->secret) continue;
+        rc = weir__adopt_probe(r, f);
+        for (int k = 0; k < f->life_count; k++)
+            if (f->lives[k].base == f->h.base && f->lives[k].secret) *out = true;
+    }
+    return rc;
+}
+
 int weir__gather(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
+    bool old = false;
     int rc = log->fs->ops->list(log->fs, log->dir, see_file, r, r->err);
 
     if (rc == 0) sort_files(r);
-    if (rc == 0 && r->no_control) rc = weir__rebuild_control(r);
+    /* A control file of version 1 may be an older copy: then a segment knows the secret. */
+    for (size_t i = 0; i < r->found_count && log->control.secret == 0; i++)
+        if (r->found[i].readable) log->control.secret = r->found[i].h.secret;
+    if (rc == 0) rc = outlived(r, &old);
+    if (old) log->control.active = (struct weir__control_active){0};
+    if (rc == 0 && (r->no_control || old)) rc = weir__rebuild_control(r);
     if (rc == 0) rc = make_row(r);
     if (rc != 0) return rc;
     drop_overlaps(r);

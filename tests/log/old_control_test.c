@@ -9,6 +9,7 @@
 
 #include "log/state.h"
 #include "support/dice.h"
+#include "support/format1.h"
 #include "support/pace.h"
 #include "support/workload.h"
 
@@ -16,6 +17,7 @@
 #define CONTROL_BYTES (256u << 10)
 #define ROUNDS (400 / PACE + 20)
 #define COPIES 6
+#define DAY_MS INT64_C(86400000)
 
 struct copy {
     size_t len;
@@ -184,31 +186,110 @@ static void what_is_damaged_is_not_cut(void **state)
 }
 
 /* When the end is bad, and nobody knows whether that was acknowledged, it stays where it is. */
-static void a_bad_end_is_not_written_over(void **state)
+static void check_bad_end(struct workload *w, bool rolled, bool header)
 {
-    struct workload *w = *state;
     struct copy *c = test_calloc(1, sizeof *c);
     uint8_t was[500], is[500];
+    char path[64];
     uint64_t at;
 
     open_and_close(w, 2);
     take_copy(w->disk, c);
     open_log(w);
     put(w, 3, 2000);
+    if (rolled) {
+        workload_roll(w);
+        put(w, 3, 2000);
+    }
+    at = w->log->tail.end + 20;
     put(w, 3, 2000);
-    at = w->log->tail.end - 1000 - WEIR__LOG_ORIGIN;
+    if (!header) at = w->log->tail.end - 1000;
+    at -= weir__log_active(w->log)->h.base;
+    snprintf(path, sizeof path, WORKLOAD_DIR "/%s", weir__log_active(w->log)->name);
     assert_int_equal(workload_close(w), 0);
-    simfs_flip(w->disk, WORKLOAD_DIR "/00000001.seg", at * 8);
-    simfs_peek(w->disk, WORKLOAD_DIR "/00000001.seg", was, sizeof was, at);
+    simfs_flip(w->disk, path, at * 8);
+    simfs_peek(w->disk, path, was, sizeof was, at);
     put_copy(w->disk, c);
     w->history->may_damage = true;
     open_log(w);
     put(w, 1, 2000);
     put(w, 1, 2000);
-    simfs_peek(w->disk, WORKLOAD_DIR "/00000001.seg", is, sizeof is, at);
+    simfs_peek(w->disk, path, is, sizeof is, at);
     assert_memory_equal(was, is, sizeof was);
     test_free(c);
     w->history->violations = 0; /* its number is given again: what cannot be known */
+}
+
+static void a_bad_end_is_not_written_over(void **state)
+{
+    (void)state;
+    for (int rolled = 0; rolled < 2; rolled++)
+        for (int header = 0; header < 2; header++) {
+            struct workload *w;
+
+            set_up((void **)&w);
+            check_bad_end(w, rolled, header);
+            assert_int_equal(tear_down((void **)&w), 0);
+        }
+}
+
+/* It has no secret, and yet the segments of version 2 behind it are known. */
+static void a_control_file_of_version_1_is_old(void **state)
+{
+    struct workload *w = *state;
+    struct copy *c = test_calloc(1, sizeof *c);
+
+    history_free(w->history);
+    w->history = history_new(5);
+    w->options.partitions = 5;
+    format1_write(w->disk, WORKLOAD_DIR, w->options.hub_id, w->clock.wall_ms - 100000, w->history);
+    w->created = true;
+    take_copy(w->disk, c);
+    open_and_close(w, 7);
+    put_copy(w->disk, c);
+    for (int i = 0; i < 2; i++) {
+        open_log(w);
+        history_check(w->history, w->log, true);
+        put(w, 1, 300);
+        assert_int_equal(workload_close(w), 0);
+    }
+    test_free(c);
+}
+
+/* All that it names has expired: the log is what is there now. */
+static void a_control_file_is_outlived(void **state)
+{
+    struct workload *w = *state;
+    struct copy *c = test_calloc(1, sizeof *c);
+    uint64_t first, next;
+
+    w->options.retain_ms = DAY_MS;
+    w->history->may_expire = true;
+    open_and_close(w, 3);
+    take_copy(w->disk, c);
+    open_log(w);
+    for (int half_days = 0; half_days < 6; half_days++) {
+        for (uint32_t i = 0; i < 20; i++) put(w, i % 3, 30000);
+        workload_roll(w);
+        put(w, 0, 500);
+        simclock_pass(&w->clock, DAY_MS / 2);
+        for (int k = 0; k < 5; k++) weir__log_step(w->log, NULL);
+    }
+    first = w->log->segments[0]->h.number;
+    next = w->log->heads[0].next_sequence;
+    assert_true(first > 1);
+    assert_int_equal(workload_close(w), 0);
+    put_copy(w->disk, c);
+    for (int i = 0; i < 2; i++) {
+        open_log(w);
+        assert_int_equal(w->log->segments[0]->h.number, first);
+        assert_int_equal(w->log->heads[0].next_sequence, next);
+        history_check(w->history, w->log, false);
+        put(w, 0, 500);
+        next += 2;
+        assert_int_equal(workload_close(w), 0);
+    }
+    test_free(c);
 }
 
 /* ---- whatever was done, and whenever the power went ---- */
@@ -265,7 +346,8 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_came_later_is_kept), CASE(a_copy_of_this_opening_is_no_older),
-        CASE(what_is_damaged_is_not_cut),          CASE(a_bad_end_is_not_written_over),
+        CASE(what_is_damaged_is_not_cut),          cmocka_unit_test(a_bad_end_is_not_written_over),
+        CASE(a_control_file_of_version_1_is_old),  CASE(a_control_file_is_outlived),
         cmocka_unit_test(whenever_the_power_went),
     };
 
