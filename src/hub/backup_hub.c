@@ -124,6 +124,11 @@ static int copy_segment(struct weir__backup_job *job, const struct weir__segment
     seg->name = name;
     seg->fresh = true;
     seg->damaged = (copied.unreadable > 0 ? 1u : 0u) + (seg->number == 0 ? 1u : 0u);
+    if (seg->number != 0 && seg->extent.bytes < source->h.capacity && job->options->no_verify) {
+        seg->damaged++;
+        tell_damage(job, source->name, seg->extent.bytes, source->h.capacity - seg->extent.bytes,
+                    "the file was cut");
+    }
     if (copied.unreadable > 0)
         tell_damage(job, source->name, 0, copied.unreadable, "the disk cannot read all of it");
     if (seg->number == 0) tell_damage(job, source->name, 0, seg->extent.bytes, "no header");
@@ -389,6 +394,10 @@ static int replace(const struct weir__backup_job *job, const struct weir__manife
     int rc = 0;
 
     if (!same && same_place(has, seg)) rc = successor_agrees(job, hub, partitions, has, &same, err);
+    /* Where the last file was cut, nobody knows how far it went. */
+    if (rc == 0 && same && seg->extent.bytes < has->extent.bytes &&
+        !find_number(hub, has->number + 1))
+        job->result->damaged++;
     if (rc == 0 && same) take_over(job, seg, has);
     return rc;
 }
@@ -491,6 +500,21 @@ int weir__backup_hub_begin(struct weir__backup_job *job, const struct weir__back
     return rc == 0 ? weir__backup_extras(&job->log, job->to, job->former, hub, err) : rc;
 }
 
+/* In one opening what a backup has seen whole does not go: a copy that ends later is of something that is
+ * damaged now, even when it looks like the end. */
+static void note_shrunk(const struct weir__backup_job *job, const struct weir__backup_moment *m,
+                        struct weir__manifest_hub *hub)
+{
+    struct weir__manifest_segment *last = &hub->segments[hub->segment_count - 1];
+    bool shrunk = job->former && job->former->control.epoch == m->control.epoch + 1 &&
+                  job->former->control.last_segment == last->number && job->former->end > m->end;
+
+    if ((shrunk || m->unread) && last->whole > m->end) last->whole = m->end;
+    if (m->unread)
+        tell_damage(job, m->last.name, m->end - m->last.h.base, 0,
+                    "the disk cannot read what lies behind");
+}
+
 static int finish_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
                       struct weir__backup_row *row, struct weir__manifest_hub *hub,
                       struct weir_error *err)
@@ -507,6 +531,7 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     rc = verify_row(job, row, hub, err);
     if (rc == 0) rc = keep_good(job, hub, m->control.partitions, first, &row->missing, err);
     if (rc == 0) {
+        note_shrunk(job, m, hub);
         rc = weir__backup_guard(job, hub, first, err);
         job->at_source = rc == WEIR_ECORRUPT;
     }
@@ -536,7 +561,7 @@ int weir__backup_hub(struct weir__backup_job *job, const struct weir__backup_mom
     if (rc == 0) rc = finish_hub(job, m, &row, out, err);
     for (uint32_t i = 0; rc == 0 && i < out->segment_count; i++)
         job->result->damaged += out->segments[i].damaged;
-    job->result->damaged += rc == 0 ? row.missing : 0;
+    job->result->damaged += rc == 0 ? row.missing + m->unread : 0;
     weir__backup_row_fini(&row);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include "hub/backup_world.h"
 
 #define HUB "/hub-0000000000000001"
+#define FIRST WORLD_DIR HUB "/00000001.seg"
 #define SECOND WORLD_DIR HUB "/00000002.seg"
 
 static struct model m;
@@ -299,6 +300,76 @@ static void a_refused_backup_leaves_the_folder_alone(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- the end of the newest segment, while the log is open ---- */
+
+#define BATCHES 10
+
+enum hurt { FLIPPED, UNREADABLE, CUT };
+
+/* Where the text of an event lies in the only segment. */
+static uint64_t find_event(struct simfs *disk, uint64_t first)
+{
+    static uint8_t bytes[1 << 20];
+    char text[240];
+    long len = simfs_peek(disk, FIRST, bytes, sizeof bytes, 0);
+
+    event_text(text, 0, 0, first);
+    for (long i = 0; i + 20 < len; i++)
+        if (memcmp(bytes + i, text, 20) == 0) return (uint64_t)i;
+    fail();
+    return 0;
+}
+
+static void hurt_at(struct simfs *disk, enum hurt how, uint64_t at)
+{
+    static uint8_t bytes[1 << 20];
+
+    if (how == FLIPPED) simfs_flip(disk, FIRST, 8 * at);
+    if (how == UNREADABLE) simfs_spoil(disk, FIRST, at, 1);
+    if (how != CUT) return;
+    simfs_peek(disk, FIRST, bytes, (size_t)at, 0);
+    simfs_put(disk, FIRST, bytes, (size_t)at);
+}
+
+/* Nobody can tell what lay behind from what is left; the backup does, or did see it. */
+static void check_hurt_end(enum hurt how, uint32_t backed_up, bool no_verify, uint32_t hurt)
+{
+    static struct model end;
+    struct weir__backup_options o;
+    struct standing restored;
+
+    model_init(&end, 1, 0);
+    for (uint32_t i = 0; i < BATCHES; i++) {
+        if (backed_up > 0 && i == backed_up)
+            assert_int_equal(model_backup(&end, end.world.disk, &result), 0);
+        model_publish(&end, 0, 0, 10);
+    }
+    if (backed_up == BATCHES) assert_int_equal(model_backup(&end, end.world.disk, &result), 0);
+    hurt_at(end.world.disk, how, find_event(end.world.disk, 10 * hurt));
+    o = model_options(&end, end.world.disk);
+    o.no_verify = no_verify;
+    assert_int_equal(weir__backup_run(WORLD_DIR, TO, &o, &result, &end.world.err), 0);
+    if (result.damaged + result.left_out == 0)
+        fail_msg("way %d, %u backed up: nothing is told", (int)how, backed_up);
+    simfs_spoil(end.world.disk, FIRST, 0, 0);
+    if (backed_up > 0) {
+        assert_int_equal(model_restore(&end, end.world.disk, "r", &result), 0);
+        model_check_folder(&end, end.world.disk, "r", &restored);
+        assert_true(restored.next[0][0] >= 10 * backed_up);
+    }
+    world_fini(&end.world);
+}
+
+static void an_end_that_is_hurt_is_told(void **state)
+{
+    (void)state;
+    check_hurt_end(UNREADABLE, 0, false, BATCHES - 1);
+    for (int how = FLIPPED; how <= CUT; how++)
+        check_hurt_end((enum hurt)how, BATCHES, false, BATCHES - 1);
+    check_hurt_end(CUT, BATCHES, true, 3);
+    check_hurt_end(CUT, BATCHES / 2, false, BATCHES / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +385,7 @@ int main(void)
         TEST(segments_that_the_control_file_does_not_know),
         TEST(batches_that_the_control_file_does_not_know),
         TEST(a_refused_backup_leaves_the_folder_alone),
+        TEST(an_end_that_is_hurt_is_told),
     };
 
     return cmocka_run_group_tests_name("backup_damage", tests, NULL, NULL);
