@@ -193,7 +193,7 @@ expect 1 "$OLD" inspect new
 [ "$(sum new)" = "$before" ] || fail "the weir before changed something"
 # ---- and as a whole, once the catalogue is new ----
 expect 0 "$WEIR" upgrade new
-said '^new: 0 of 8 hubs and the catalogue upgraded to format version 2; older releases refuse the folder'
+said '^new: the catalogue upgraded to format version 2; 8 hubs were already of it; older releases refuse the folder'
 expect 0 "$WEIR" upgrade new
 said 'nothing to do'
 before=$(sum new)
