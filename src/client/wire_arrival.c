@@ -191,6 +191,7 @@ static void pump_credit(struct weir__wire_link *l)
     s->freed = 0;
     weir__mutex_unlock(&l->lock);
     if (!give) return;
+    if (fits < credit) fits = credit; /* deliveries may be under way for it */
     s->drains = ending;
     weir__amqp_flow(l->end.link, fits, ending);
     weir__wire_write_soon(l->wire);
