@@ -116,8 +116,8 @@ static int open_server(struct weir__home *h, const struct weir__command *self,
     return rc == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILURE;
 }
 
-/* Who holds a folder without a sign does not serve it and can be asked for nothing, or is a server that
- * could not leave one. */
+/* A process that holds a folder without a sign does not serve it and can be asked for nothing, or is a
+ * server that could not leave one. */
 static int say_held(const struct weir__common *c, const struct weir_error *locked)
 {
     char advice[ADVICE_BYTES];

@@ -144,7 +144,7 @@ static void say_stopping(struct weir__visit *v)
     weir__answer_error(v, 503, "The server is stopping.");
 }
 
-/* On a worker. Who still waits when the server is sealed would hold up its end. */
+/* On a worker. A request that still waits when the server is sealed would delay its end. */
 static void run_job(void *arg)
 {
     struct weir__visit *v = arg;
@@ -163,7 +163,7 @@ void weir__visit_return(struct weir__visit *v)
     assert(rc == 0); /* the loops run until everybody has returned */
 }
 
-/* Who is to answer; NULL: the loop. */
+/* The worker that is to answer; NULL: the loop does. */
 static struct weir__worker *worker_for(const struct weir__visit *v)
 {
     if (v->route->place == WEIR__ON_WORKER) return v->server->worker;

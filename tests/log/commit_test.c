@@ -294,7 +294,7 @@ static void await_waiter(struct weir__log *log)
     assert_true(waits);
 }
 
-/* Who waits for the lead and has other things to do with it does not commit: the pool is told to. */
+/* A thread that takes the lead for other work does not commit: the pool is told to. */
 static void the_pool_commits_beside_somebody_who_waits(void **state)
 {
     struct world *w = *state;
