@@ -506,7 +506,7 @@ static void note_shrunk(const struct weir__backup_job *job, const struct weir__b
                         struct weir__manifest_hub *hub)
 {
     struct weir__manifest_segment *last = &hub->segments[hub->segment_count - 1];
-    bool shrunk = job->former && job->former->control.epoch == m->control.epoch + 1 &&
+    bool shrunk = job->former && job->former->control.epoch == m->control.epoch &&
                   job->former->control.last_segment == last->number && job->former->end > m->end;
 
     if ((shrunk || m->unread) && last->whole > m->end) last->whole = m->end;

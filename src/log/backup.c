@@ -550,10 +550,7 @@ int weir__backup_control(const struct weir__backup_moment *m, uint64_t first, ui
                                                 .capacity = m->last.h.capacity,
                                                 .data = m->last.data,
                                                 .name = name};
-    if (!m->damaged) {
-        out->watermark = out->epoch_start = m->end;
-        out->epoch = c->epoch + 1;
-    }
+    if (!m->damaged) out->watermark = out->epoch_start = m->end;
     while (rc == 0 && out->secret == 0) /* of version 1, which had none */
         rc = rand->fill(rand->self, &out->secret, sizeof out->secret, err);
     return rc;

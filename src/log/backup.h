@@ -80,10 +80,10 @@ int weir__backup_row_read(const struct weir__backup_log *, const struct weir__ba
 void weir__backup_row_fini(struct weir__backup_row *);
 
 /* The control file of a copy whose oldest segment is `first` and whose newest has this number in
- * its file's name. The watermark is the moment's end, and the epoch is a later one than any batch
- * has, so that nothing behind the end can pass for a batch. A damaged moment keeps the watermark
- * and the epoch of the log: opening the copy finds what opening the log would find. out->heads is
- * the caller's to free. */
+ * its file's name. The watermark is the moment's end, behind which a copy has zeros; a damaged moment
+ * keeps the log's watermark: opening the copy finds what opening the log would find. The epoch is the
+ * log's, so that in the log's own folder this is an older control file like any other, and what came
+ * later is found. out->heads is the caller's to free. */
 int weir__backup_control(const struct weir__backup_moment *, uint64_t first, uint64_t name,
                          const struct weir__rand *, struct weir__control *out, struct weir_error *);
 

@@ -1,5 +1,5 @@
-/* old_control_test.c - the control file is an older copy, as somebody's restore of single files leaves
- * it: what its segment holds behind that moment is found, kept, and gone on from. */
+/* old_control_test.c - the control file is an older copy, or that of a backup, as somebody's restore of
+ * single files leaves it: what its segment holds behind that moment is found, kept, and gone on from. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "log/backup.h"
 #include "log/state.h"
 #include "support/dice.h"
 #include "support/format1.h"
@@ -14,6 +15,7 @@
 #include "support/workload.h"
 
 #define CONTROL WORKLOAD_DIR "/control"
+#define BACKUP_CONTROL "/backup-control"
 #define CONTROL_BYTES (256u << 10)
 #define ROUNDS (400 / PACE + 20)
 #define COPIES 6
@@ -73,6 +75,35 @@ static void take_copy(struct simfs *disk, struct copy *c)
     c->len = (size_t)got;
 }
 
+/* The control file that a backup of now has. */
+static void take_backup(struct workload *w, struct copy *c)
+{
+    struct weir__backup_log log = {simfs_fs(w->disk), WORKLOAD_DIR, w->options.hub_id};
+    struct weir__rand rand = weir__rand_system();
+    struct simfs *disk = simfs_new();
+    struct weir__fs *other = simfs_fs(disk);
+    struct weir__backup_moment m;
+    struct weir__control control;
+    struct weir__file *f = NULL;
+    long got;
+
+    assert_int_equal(weir__backup_moment_take(&log, &m, NULL), 0);
+    assert_int_equal(weir__backup_moment_settle(&log, &m, NULL), 0);
+    assert_int_equal(weir__backup_control(&m, m.control.first_segment, m.control.active.name, &rand,
+                                          &control, NULL),
+                     0);
+    assert_int_equal(other->ops->open(other, BACKUP_CONTROL, WEIR__FS_CREATE, &f, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir__control_write(f, &control, true, NULL), 0);
+    weir__file_close(f);
+    got = simfs_peek(disk, BACKUP_CONTROL, c->at, sizeof c->at, 0);
+    assert_true(got > 0);
+    c->len = (size_t)got;
+    simfs_free(disk);
+    free(control.heads);
+    weir__backup_moment_fini(&m);
+}
+
 static void put_copy(struct simfs *disk, const struct copy *c)
 {
     simfs_put(disk, CONTROL, c->at, c->len);
@@ -110,7 +141,7 @@ static void open_and_close(struct workload *w, uint32_t batches)
 }
 
 /* Nothing is given or written twice; told once, and then the control file is a new one. */
-static void what_came_later_is_kept(void **state)
+static void check_kept(bool backup)
 {
     for (uint32_t before = 0; before < 3; before++)
         for (uint32_t openings = 1; openings < 4; openings++) {
@@ -119,7 +150,10 @@ static void what_came_later_is_kept(void **state)
 
             set_up((void **)&w);
             open_and_close(w, before);
-            take_copy(w->disk, c);
+            if (backup)
+                take_backup(w, c);
+            else
+                take_copy(w->disk, c);
             for (uint32_t i = 0; i < openings; i++) open_and_close(w, 7);
             put_copy(w->disk, c);
             check_told(w, 1);
@@ -135,17 +169,31 @@ static void what_came_later_is_kept(void **state)
             test_free(c);
             assert_int_equal(tear_down((void **)&w), 0);
         }
+}
+
+static void what_came_later_is_kept(void **state)
+{
     (void)state;
+    check_kept(false);
+}
+
+static void what_came_behind_a_backup_is_kept(void **state)
+{
+    (void)state;
+    check_kept(true);
 }
 
 /* Another copy of the same opening knows all that has to be known. */
-static void a_copy_of_this_opening_is_no_older(void **state)
+static void check_this_opening(struct workload *w, bool backup)
 {
-    struct workload *w = *state;
     struct copy *c = test_calloc(1, sizeof *c);
 
     open_log(w);
-    take_copy(w->disk, c);
+    put(w, 0, 400);
+    if (backup)
+        take_backup(w, c);
+    else
+        take_copy(w->disk, c);
     for (uint32_t i = 0; i < 9; i++) put(w, i % 5, 400);
     assert_int_equal(workload_close(w), 0);
     put_copy(w->disk, c);
@@ -154,6 +202,16 @@ static void a_copy_of_this_opening_is_no_older(void **state)
     history_check(w->history, w->log, true);
     put(w, 1, 300);
     test_free(c);
+}
+
+static void a_copy_of_this_opening_is_no_older(void **state)
+{
+    check_this_opening(*state, false);
+}
+
+static void a_backup_of_this_opening_is_no_older(void **state)
+{
+    check_this_opening(*state, true);
 }
 
 /* Behind the watermark of an old copy damage is known by what lies behind it, as ever. */
@@ -318,7 +376,10 @@ static void whenever_the_power_went(void **state)
         w.aligned = seed % 2;
         open_log(&w);
         for (int i = 0; i < COPIES; i++) {
-            take_copy(w.disk, &copies[taken++]);
+            if (dice_roll(&dice, 3) == 0)
+                take_backup(&w, &copies[taken++]);
+            else
+                take_copy(w.disk, &copies[taken++]);
             for (uint64_t k = dice_roll(&dice, 12); k > 0; k--) step(&w);
             if (!w.log) open_log(&w);
             workload_crash(&w, SIMFS_KEEP_RANDOM, seed * 31 + (uint64_t)i);
@@ -345,7 +406,10 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_came_later_is_kept), CASE(a_copy_of_this_opening_is_no_older),
+        cmocka_unit_test(what_came_later_is_kept),
+        cmocka_unit_test(what_came_behind_a_backup_is_kept),
+        CASE(a_copy_of_this_opening_is_no_older),
+        CASE(a_backup_of_this_opening_is_no_older),
         CASE(what_is_damaged_is_not_cut),          cmocka_unit_test(a_bad_end_is_not_written_over),
         CASE(a_control_file_of_version_1_is_old),  CASE(a_control_file_is_outlived),
         cmocka_unit_test(whenever_the_power_went),
