@@ -53,8 +53,9 @@ struct stream {
     uint32_t partition;
     struct weir_received got;
     size_t next;  /* of got: to be printed */
-    uint64_t at;  /* sequence number of the next one, as far as is known */
+    uint64_t at;  /* sequence number of the next one, or the smallest that it can have */
     uint64_t end; /* stop in front of this sequence number */
+    bool at_known; /* not before the first event, when it is an offset or a time to begin at */
     bool done;
 };
 
@@ -87,8 +88,10 @@ static int pass_damage(struct tailing *t, struct stream *s)
     weir__exit_error(WEIR_ECORRUPT, &t->err, "tail: partition %" PRIu32, s->partition);
     t->damaged = true;
     rc = weir_receiver_skip(s->receiver, &first, &last, &t->err);
-    if (rc == 0) s->at = last + 1;
-    return rc;
+    if (rc != 0) return rc;
+    s->at = last + 1;
+    s->at_known = true;
+    return 0;
 }
 
 /* A server passes over damage by itself, and AMQP cannot say which of the two it was. */
@@ -104,22 +107,26 @@ static void tell_missed(const struct tailing *t, const struct stream *s)
                     : "they expired before they could be read");
 }
 
-/* The server has sent all there is, and the partition's end is further on: what stands in front of it
- * is damaged, unless it expired meanwhile. */
-static void tell_end(struct tailing *t, struct stream *s)
+/* The server has sent all there is in front of the end that --until-end stops at, or has passed over it,
+ * and some did not come: that is damaged, unless it expired meanwhile. Whether there was anything to tell. */
+static bool tell_end(struct tailing *t, struct stream *s)
 {
     struct weir_partition_info info;
 
-    if (!t->wire || s->at >= s->end) return;
+    if (!t->wire || s->at >= s->end) return false;
     if (weir_partition_info(t->weir, t->options->common.word[0], s->partition, &info, NULL) == 0 &&
         info.begin_sequence > s->at)
         s->at = info.begin_sequence;
-    if (s->at >= s->end) return;
+    if (s->at >= s->end) return false;
     t->damaged = true;
-    fprintf(stderr,
-            "weir: tail: partition %" PRIu32 ": events %" PRIu64 " to %" PRIu64
-            " are missing: they are damaged; the server's log tells more\n",
-            s->partition, s->at, s->end - 1);
+    fprintf(stderr, "weir: tail: partition %" PRIu32 ": events ", s->partition);
+    if (s->at_known)
+        fprintf(stderr, "%" PRIu64 " to", s->at);
+    else
+        fprintf(stderr, "up to");
+    fprintf(stderr, " %" PRIu64 " are missing: they are damaged; the server's log tells more\n",
+            s->end - 1);
+    return true;
 }
 
 /* Nothing comes now. In a folder there is nothing more; over a connection it may be under way. */
@@ -127,6 +134,18 @@ static void reach_end(struct tailing *t, struct stream *s)
 {
     s->done = t->options->until_end && weir__receiver_ended(s->receiver);
     if (s->done) tell_end(t, s);
+}
+
+/* What was received begins behind a gap, perhaps, and may be behind the end. */
+static void look_at_first(struct tailing *t, struct stream *s)
+{
+    bool told = false;
+
+    if (s->got.events[0].sequence >= s->end) {
+        s->done = true;
+        told = tell_end(t, s);
+    }
+    if (s->got.missed > 0 && !told) tell_missed(t, s);
 }
 
 /* Asks a dry stream for more. WEIR_ETIMEDOUT is no error here, nor a cancel. */
@@ -137,11 +156,10 @@ static int fill(struct tailing *t, struct stream *s, int64_t timeout_ms)
     if (s->done || peek(s)) return 0;
     s->next = 0;
     rc = weir_receiver_receive(s->receiver, RECEIVE_EVENTS_MAX, timeout_ms, &s->got, &t->err);
-    if (rc == 0 && s->got.missed > 0) tell_missed(t, s);
+    if (rc == 0) look_at_first(t, s);
     if (rc == WEIR_ECORRUPT) return pass_damage(t, s);
     if (rc == WEIR_ECANCELED) return 0;
     if (rc == WEIR_ETIMEDOUT) reach_end(t, s);
-    if (rc == 0 && s->got.events[0].sequence >= s->end) s->done = true;
     if (s->done) s->got.count = 0;
     return rc == WEIR_ETIMEDOUT ? 0 : rc;
 }
@@ -159,6 +177,7 @@ static void print_next(struct tailing *t, struct stream *s)
     t->left--;
     s->next++;
     s->at = e->sequence + 1;
+    s->at_known = true;
     if (e->sequence + 1 >= s->end) {
         s->done = true;
         s->got.count = 0;
@@ -294,6 +313,7 @@ static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint
     s->partition = partition;
     if (t->count > 1) hold_in_range(&position, &info);
     s->at = first_at(&position, &info);
+    s->at_known = position.from != WEIR_FROM_OFFSET && position.from != WEIR_FROM_TIME;
     s->end = t->options->until_end ? info.next_sequence : UINT64_MAX;
     s->done = t->options->until_end && is_at_end(&position, &info);
     options.position = position;

@@ -26,6 +26,8 @@ said "hub 'h', partition 1: events $range are passed over: " log
 # ---- the last batch: a reader up to the end comes to an end through a server, too ----
 fill last
 echo the-last-one | "$WEIR" send h --partition 1 --data last >out
+offset=$("$WEIR" tail h --partition 1 --from sequence:2000 --count 1 --json --data last |
+    sed 's/.*"offset":"\([0-9]*\)".*/\1/')
 segment=$(grep -l the-last-one last/hub-*/*.seg)
 at=$(grep -abo the-last-one "$segment" | cut -d : -f 1)
 printf '\377\377' | dd of="$segment" bs=1 seek="$at" conv=notrunc 2>/dev/null
@@ -33,6 +35,9 @@ start --json --data last $free
 expect 1 "$WEIR" tail h --until-end --timeout 60s --data last
 said 'partition 1: events 2000 to 2000 are missing: they are damaged' err
 [ "$(wc -l <out)" = 2000 ] || fail 'not all the others came'
+# Nothing comes at all: the number of the first that is missing is not known.
+expect 1 "$WEIR" tail h --partition 1 --until-end --timeout 60s --data last --from "offset:$offset"
+said 'partition 1: events up to 2000 are missing: they are damaged' err
 stop
 
 # ---- the only segment: what was in it is told ----
