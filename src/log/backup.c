@@ -335,10 +335,10 @@ int weir__backup_moment_take(const struct weir__backup_log *log, struct weir__ba
 
 /* ---- whether the control file is as new as the batches ---- */
 
-/* A whole batch of any opening. */
+/* A whole batch of any opening. *out_unread: nobody knows. */
 static int batch_of_any(const struct weir__backup_log *log, const struct weir__segment *seg,
                         uint64_t position, struct weir__batch_header *out, bool *out_good,
-                        struct weir_error *err)
+                        bool *out_unread, struct weir_error *err)
 {
     struct weir__control any = {.partitions = WEIR__LOG_PARTITIONS_MAX,
                                 .epoch_start = UINT64_MAX,
@@ -350,6 +350,7 @@ static int batch_of_any(const struct weir__backup_log *log, const struct weir__s
     w.window = aligned_alloc(WEIR__FS_BLOCK, WINDOW_BYTES);
     if (rc == 0 && !w.window) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
     if (rc == 0) rc = batch_at(&w, position, out, out_good, err);
+    *out_unread = w.unread;
     free(w.window);
     weir__file_close(w.file);
     return rc;
@@ -370,7 +371,7 @@ static int see_newer(const char *name, void *user)
     struct newer *n = user;
     struct weir__batch_header h;
     struct weir__segment seg;
-    bool good = false;
+    bool good = false, unread = false;
     int rc;
 
     if (!weir__backup_is_segment(name)) return 0;
@@ -379,8 +380,10 @@ static int see_newer(const char *name, void *user)
     if (seg.h.number <= n->segment ||
         seg.h.base < n->moment->last.h.base + n->moment->last.h.capacity)
         return 0;
-    rc = batch_of_any(n->log, &seg, seg.data, &h, &good, n->err);
+    rc = batch_of_any(n->log, &seg, seg.data, &h, &good, &unread, n->err);
     if (good) n->segment = seg.h.number;
+    if (unread)
+        rc = weir__fail(n->err, WEIR_EIO, "segment %s, which is newer than the control file", name);
     return rc == WEIR_ENOTFOUND ? 0 : rc;
 }
 
@@ -388,8 +391,8 @@ static int see_newer_epoch(struct newer *n)
 {
     const struct weir__backup_moment *m = n->moment;
     struct weir__batch_header h;
-    bool good;
-    int rc = batch_of_any(n->log, &m->last, m->end, &h, &good, n->err);
+    bool good, unread;
+    int rc = batch_of_any(n->log, &m->last, m->end, &h, &good, &unread, n->err);
 
     if (rc == 0 && good && h.epoch > n->epoch) n->epoch = h.epoch;
     return rc == WEIR_ENOTFOUND ? 0 : rc;

@@ -264,6 +264,24 @@ static void segments_that_the_control_file_does_not_know(void **state)
     check_older_control(len);
 }
 
+/* Nobody can say that there are no batches in them. */
+static void segments_that_cannot_be_read(void **state)
+{
+    long len = simfs_peek(m.world.disk, WORLD_DIR HUB "/control", old, sizeof old, 0);
+
+    (void)state;
+    publish_until_there(WORLD_DIR HUB "/00000006.seg");
+    simfs_spoil(m.world.disk, WORLD_DIR HUB "/00000005.seg", FIRST_BODY, 1);
+    simfs_spoil(m.world.disk, WORLD_DIR HUB "/00000006.seg", FIRST_BODY, 1);
+    model_stand(&m, m.world.ns, &before);
+    simfs_put(m.world.disk, WORLD_DIR HUB "/control", old, (size_t)len);
+    m.world.options.logger = (struct weir__logger){listen, NULL};
+    back_up(m.world.disk);
+    m.world.options.logger = (struct weir__logger){0};
+    assert_int_equal(result.left_out, 1);
+    assert_non_null(strstr(told, "which is newer than the control file"));
+}
+
 static void batches_that_the_control_file_does_not_know(void **state)
 {
     long len = simfs_peek(m.world.disk, WORLD_DIR HUB "/control", old, sizeof old, 0);
@@ -383,6 +401,7 @@ int main(void)
         TEST(a_lost_segment_that_grew_and_its_successor),
         TEST(damage_behind_what_was_copied),
         TEST(segments_that_the_control_file_does_not_know),
+        TEST(segments_that_cannot_be_read),
         TEST(batches_that_the_control_file_does_not_know),
         TEST(a_refused_backup_leaves_the_folder_alone),
         TEST(an_end_that_is_hurt_is_told),
