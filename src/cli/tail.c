@@ -52,9 +52,9 @@ struct stream {
     struct weir_receiver *receiver;
     uint32_t partition;
     struct weir_received got;
-    size_t next;  /* of got: to be printed */
-    uint64_t at;  /* sequence number of the next one, or the smallest that it can have */
-    uint64_t end; /* stop in front of this sequence number */
+    size_t next;   /* of got: to be printed */
+    uint64_t at;   /* sequence number of the next one, or the smallest that it can have */
+    uint64_t end;  /* stop in front of this sequence number */
     bool at_known; /* not before the first event, when it is an offset or a time to begin at */
     bool done;
 };

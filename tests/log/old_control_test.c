@@ -93,8 +93,7 @@ static void take_backup(struct workload *w, struct copy *c)
                                           &control, NULL),
                      0);
     assert_int_equal(other->ops->open(other, BACKUP_CONTROL, WEIR__FS_CREATE, &f, NULL), 0);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(weir__control_write(f, &control, true, NULL), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(weir__control_write(f, &control, true, NULL), 0);
     weir__file_close(f);
     got = simfs_peek(disk, BACKUP_CONTROL, c->at, sizeof c->at, 0);
     assert_true(got > 0);
@@ -410,8 +409,10 @@ int main(void)
         cmocka_unit_test(what_came_behind_a_backup_is_kept),
         CASE(a_copy_of_this_opening_is_no_older),
         CASE(a_backup_of_this_opening_is_no_older),
-        CASE(what_is_damaged_is_not_cut),          cmocka_unit_test(a_bad_end_is_not_written_over),
-        CASE(a_control_file_of_version_1_is_old),  CASE(a_control_file_is_outlived),
+        CASE(what_is_damaged_is_not_cut),
+        cmocka_unit_test(a_bad_end_is_not_written_over),
+        CASE(a_control_file_of_version_1_is_old),
+        CASE(a_control_file_is_outlived),
         cmocka_unit_test(whenever_the_power_went),
     };
 
