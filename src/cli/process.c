@@ -137,7 +137,7 @@ static int on_events(struct weir_partition *p, const struct weir_event *e, size_
         return rc < 0 ? rc : 0;
     }
     rc = weir_checkpoint(p, NULL);
-    if (rc == 0 && count > 0) say_checkpoint(x, p, e[count - 1].sequence);
+    if (rc == 0) say_checkpoint(x, p, e[count - 1].sequence);
     return rc;
 }
 
