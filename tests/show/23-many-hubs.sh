@@ -1,7 +1,7 @@
 #!/bin/bash
 # 23-many-hubs - a thousand hubs with one event each in one process: how many threads and how much
-# memory they take, what they cost while nothing happens, and how long they take to open. On the disk
-# that the build lies on, unless WEIR_BENCH_DIR names another.
+# memory they take, what they cost while nothing happens, how long they take to open, and how much of
+# the disk they hold. That is the disk that the build lies on, unless WEIR_BENCH_DIR names another.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -35,4 +35,5 @@ verdict open_ms "$(tr ' ' '\n' <<<"$opens" | sed '/^$/d' | sort -n | head -1)" 1
 verdict threads "$(field threads)" 16
 verdict resident_kb "$(field resident_kb)" 40000
 verdict idle_percent "$(field idle_percent)" 0.5
+verdict disk_kb "$(du -sk "$dir/data" | cut -f 1)" 100000
 exit $rc
