@@ -145,20 +145,32 @@ struct walk {
     bool unread;        /* the disk did not give what was asked for last */
 };
 
+/* Fills the window from `begin` on. Where the disk cannot give all of it, no more than `need` bytes. */
+static int fill_window(struct walk *w, uint64_t begin, size_t need, struct weir_error *err)
+{
+    size_t want = w->window_len == 0 ? WINDOW_FIRST_BYTES : WINDOW_BYTES;
+    int rc = w->file->ops->read(w->file, w->window, want, begin, &w->window_len, err);
+
+    if (rc == WEIR_EIO && need < want)
+        rc = w->file->ops->read(w->file, w->window, need, begin, &w->window_len, err);
+    w->window_at = begin;
+    if (rc != 0) w->window_len = 0;
+    return rc;
+}
+
 /* The len bytes at a log position in one piece, a header when there is no window yet; *out NULL when
  * the file ends before. */
 static int look_at(struct walk *w, uint64_t position, size_t len, const uint8_t **out,
                    struct weir_error *err)
 {
     uint64_t at = position - w->segment->h.base, begin = weir__round_down(at, WEIR__FS_BLOCK);
-    size_t want = w->window_len == 0 ? WINDOW_FIRST_BYTES : WINDOW_BYTES;
+    size_t need = weir__round_up(at + len, WEIR__FS_BLOCK) - begin;
     int rc;
 
     *out = NULL;
     if (w->window_len == 0 || at < w->window_at || at + len > w->window_at + w->window_len) {
-        rc = w->file->ops->read(w->file, w->window, want, begin, &w->window_len, err);
+        rc = fill_window(w, begin, need, err);
         if (rc != 0) return rc;
-        w->window_at = begin;
         if (at + len > begin + w->window_len) return 0;
     }
     *out = w->window + (at - w->window_at);

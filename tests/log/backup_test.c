@@ -295,21 +295,52 @@ static void spare_disk(struct simfs *disk, enum simfs_call kind, bool entering, 
         allocs_resume();
 }
 
+/* The next read of the batch that lies `past` bytes behind the first one that is not known to be durable
+ * fails, until simfs_spoil says otherwise. Returns its position. */
+static uint64_t spoil_behind(struct place *p, uint64_t past)
+{
+    struct weir__backup_moment m;
+    char path[sizeof DIR + WEIR__SEGMENT_NAME_BYTES];
+    uint64_t at;
+
+    assert_int_equal(weir__backup_moment_take(&p->outside, &m, NULL), 0);
+    at = m.control.watermark > m.last.data ? m.control.watermark : m.last.data;
+    snprintf(path, sizeof path, DIR "/%s", m.last.name);
+    simfs_spoil(p->disk, path, at + past - m.last.h.base, 1);
+    weir__backup_moment_fini(&m);
+    return at + past;
+}
+
 /* A moment at which the disk did not give the first batch behind the watermark. */
 static void take_unread(struct place *p, struct weir__backup_moment *m)
 {
-    struct simfs_fault fault = {.kinds = SIMFS_READ, .at = 1, .rc = WEIR_EIO};
+    uint64_t at = spoil_behind(p, 0);
 
-    for (; fault.at < 50; fault.at++) {
-        int rc;
+    assert_int_equal(weir__backup_moment_take(&p->outside, m, NULL), 0);
+    assert_true(m->unread);
+    assert_int_equal(m->end, at);
+    simfs_spoil(p->disk, "", 0, 0);
+}
 
-        simfs_fail(p->disk, &fault);
-        rc = weir__backup_moment_take(&p->outside, m, NULL);
-        simfs_fail(p->disk, NULL);
-        if (rc == 0 && m->unread) return;
-        weir__backup_moment_fini(m);
-    }
-    fail_msg("nothing is unread");
+/* Batches that can be read count up to the very block that cannot. */
+static void what_lies_in_front_of_unread_counts(void **state)
+{
+    const uint64_t first = weir__batch_bytes(WEIR__FS_BLOCK);
+    struct weir__backup_moment m;
+    struct place p;
+    uint64_t at;
+
+    (void)state;
+    place_init(&p);
+    append(p.log, 0, WEIR__FS_BLOCK);
+    append(p.log, 1, WEIR__FS_BLOCK);
+    append(p.log, 2, 100);
+    at = spoil_behind(&p, first + WEIR__FS_BLOCK) - WEIR__FS_BLOCK;
+    assert_int_equal(weir__backup_moment_take(&p.outside, &m, NULL), 0);
+    assert_true(m.unread);
+    assert_int_equal(m.end, at);
+    weir__backup_moment_fini(&m);
+    place_fini(&p);
 }
 
 /* Settling tries again, and either comes to the end or tells that it could not. */
@@ -783,6 +814,7 @@ int main(void)
         cmocka_unit_test(a_batch_in_another_place_is_none),
         cmocka_unit_test(a_batch_of_no_partition_is_none),
         cmocka_unit_test(what_was_unread_is_tried_again),
+        cmocka_unit_test(what_lies_in_front_of_unread_counts),
         cmocka_unit_test(opened_meanwhile),
         cmocka_unit_test(taken_back_meanwhile),
         cmocka_unit_test(old_bytes_are_left_behind),
