@@ -67,8 +67,9 @@ struct weir_receipt {
  * WEIR_EBUSY: there was no room for it before the deadline, and nothing was done.
  * WEIR_EUNKNOWN: it was taken in, but is not known to be on disk. An idempotent producer repeats
  *   the very same batch until it has an answer; another batch in its place would be taken for it.
- *   Over a connection: it was sent, and the connection was lost before the answer; an idempotent
- *   producer sends it again by itself, and this is what is left when the deadline passes first.
+ *   Over a connection: it was sent, and the connection was lost before the answer; it may still be
+ *   stored, behind batches that are sent after this call. An idempotent producer sends it again by
+ *   itself, in its place, and this is what is left when the deadline passes first.
  * WEIR_ETOOBIG: more than batch_bytes_max of weir_open. WEIR_EINVAL: the events' keys differ, or
  *   one is malformed; the text says which.
  * WEIR_ENOSPACE: the disk is full; it works again when there is room.
