@@ -317,28 +317,63 @@ static int size_to_row(struct weir__recovery *r)
     return weir__log_size(log, partitions, r->err);
 }
 
-/* Whether every segment that the control file names has expired since: no file is its last one, and one
- * behind that has batches, which it gets only once the control file names it. */
-static int outlived(struct weir__recovery *r, bool *out)
+/* Whether a file is there for the last segment that the control file names. */
+static bool has_last(const struct weir__recovery *r)
 {
     const struct weir__control *c = &r->log->control;
-    int rc = 0;
 
-    *out = false;
-    if (r->no_control || c->secret == 0) return 0;
     for (size_t i = 0; i < r->found_count; i++) {
         const struct weir__found *f = &r->found[i];
 
         if (f->readable ? f->h.number == c->last_segment : f->name_number == c->active.name)
-            return 0;
+            return true;
     }
+    return false;
+}
+
+static bool has_batches(const struct weir__found *f)
+{
+    for (int k = 0; k < f->life_count; k++)
+        if (f->lives[k].base == f->h.base && f->lives[k].secret) return true;
+    return false;
+}
+
+/* Whether there are fewer files with batches than numbers between the last segment of the control file and
+ * this one, so that no row leads from the one to the other. */
+static int lacks_between(struct weir__recovery *r, uint64_t number, bool *out)
+{
+    uint64_t last = r->log->control.last_segment, missing = number - last - 1;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && missing > 0 && i < r->found_count; i++) {
+        struct weir__found *f = &r->found[i];
+
+        if (!f->readable) rc = weir__adopt_probe(r, f);
+        missing -= f->readable ? f->h.number > last && f->h.number < number : f->life_count > 0;
+    }
+    *out = missing > 0;
+    return rc;
+}
+
+/* Whether the control file is an older copy that cannot be the beginning of what is there: a segment behind
+ * those that it names has batches, which it gets only once the control file names it, and its last one has
+ * expired, or one in between is lost. */
+static int is_outdated(struct weir__recovery *r, bool *out)
+{
+    const struct weir__control *c = &r->log->control;
+    bool without_last = !has_last(r), lacks;
+    int rc = 0;
+
+    *out = false;
+    if (r->no_control || c->secret == 0) return 0;
     for (size_t i = 0; rc == 0 && !*out && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
 
-        if (!f->readable || f->h.number < c->last_segment || f->h.secret != c->secret) continue;
+        if (!f->readable || f->h.number <= c->last_segment || f->h.secret != c->secret) continue;
         rc = weir__adopt_probe(r, f);
-        for (int k = 0; k < f->life_count; k++)
-            if (f->lives[k].base == f->h.base && f->lives[k].secret) *out = true;
+        if (rc != 0 || !has_batches(f)) continue;
+        rc = lacks_between(r, f->h.number, &lacks);
+        *out = rc == 0 && (without_last || lacks);
     }
     return rc;
 }
@@ -353,7 +388,7 @@ int weir__gather(struct weir__recovery *r)
     /* A control file of version 1 may be an older copy: then a segment knows the secret. */
     for (size_t i = 0; i < r->found_count && log->control.secret == 0; i++)
         if (r->found[i].readable) log->control.secret = r->found[i].h.secret;
-    if (rc == 0) rc = outlived(r, &old);
+    if (rc == 0) rc = is_outdated(r, &old);
     if (old) log->control.active = (struct weir__control_active){0};
     if (rc == 0 && (r->no_control || old)) rc = weir__rebuild_control(r);
     if (rc == 0) rc = make_row(r);

@@ -349,6 +349,101 @@ static void a_control_file_is_outlived(void **state)
     test_free(c);
 }
 
+static size_t files_of(struct simfs *disk)
+{
+    size_t count = 0;
+    const char *path;
+
+    for (size_t i = 0; (path = simfs_path(disk, i)); i++) count += strstr(path, ".seg") != NULL;
+    return count;
+}
+
+static void lose_segment(struct simfs *disk, int number)
+{
+    struct weir__fs *fs = simfs_fs(disk);
+    char path[64];
+
+    snprintf(path, sizeof path, WORKLOAD_DIR "/%08d.seg", number);
+    assert_int_equal(fs->ops->remove(fs, path, NULL), 0);
+}
+
+static void fill_segments(struct workload *w, int count)
+{
+    for (int i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < 5; k++) put(w, k % 3, 2000);
+        workload_roll(w);
+        put(w, 0, 500);
+    }
+}
+
+/* A segment is lost, and the control file is gone (copy NULL) or an older one. All others are served at
+ * each opening, no number is given again, and no file goes. */
+static void check_gap(struct workload *w, int lost, const struct copy *copy)
+{
+    struct weir__fs *fs = simfs_fs(w->disk);
+    uint64_t next = w->log->heads[0].next_sequence;
+    size_t files;
+
+    assert_int_equal(workload_close(w), 0);
+    lose_segment(w->disk, lost);
+    if (copy)
+        put_copy(w->disk, copy);
+    else
+        assert_int_equal(fs->ops->remove(fs, CONTROL, NULL), 0);
+    files = files_of(w->disk);
+    w->history->may_damage = true;
+    for (int i = 0; i < 2; i++) {
+        open_log(w);
+        assert_int_equal(w->log->segments[0]->h.number, 1);
+        assert_true(w->log->heads[0].next_sequence >= next);
+        history_check(w->history, w->log, true);
+        assert_int_equal(w->history->violations, 0);
+        put(w, 0, 500);
+        next = w->log->heads[0].next_sequence;
+        assert_int_equal(workload_close(w), 0);
+        assert_true(files_of(w->disk) >= files);
+    }
+}
+
+/* Segments 1 to 3 are those of the older one. */
+static void check_gap_over_old(struct workload *w, int lost)
+{
+    struct copy *c = test_calloc(1, sizeof *c);
+
+    open_log(w);
+    fill_segments(w, 2);
+    assert_int_equal(workload_close(w), 0);
+    take_copy(w->disk, c);
+    open_log(w);
+    fill_segments(w, 3);
+    check_gap(w, lost, c);
+    test_free(c);
+}
+
+static void a_gap_at_the_end_of_an_old_control_file(void **state)
+{
+    check_gap_over_old(*state, 3);
+}
+
+static void a_gap_behind_an_old_control_file(void **state)
+{
+    check_gap_over_old(*state, 4);
+}
+
+static void a_gap_inside_an_old_control_file(void **state)
+{
+    check_gap_over_old(*state, 2);
+}
+
+static void a_gap_without_a_control_file(void **state)
+{
+    struct workload *w = *state;
+
+    open_log(w);
+    fill_segments(w, 5);
+    check_gap(w, 3, NULL);
+}
+
 /* ---- whatever was done, and whenever the power went ---- */
 
 static void step(struct workload *w)
@@ -413,6 +508,10 @@ int main(void)
         cmocka_unit_test(a_bad_end_is_not_written_over),
         CASE(a_control_file_of_version_1_is_old),
         CASE(a_control_file_is_outlived),
+        CASE(a_gap_at_the_end_of_an_old_control_file),
+        CASE(a_gap_behind_an_old_control_file),
+        CASE(a_gap_inside_an_old_control_file),
+        CASE(a_gap_without_a_control_file),
         cmocka_unit_test(whenever_the_power_went),
     };
 

@@ -45,9 +45,10 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* From the headers of `count` files, and so many files without one. */
-static int rebuild(struct world *w, uint32_t partitions, const struct weir__segment_header *headers,
-                   size_t count, size_t without)
+/* From the headers of `count` files, and so many files without one. An older control file, if there is
+ * one, named segments from old_first on; 0: there is none. */
+static int rebuild_over(struct world *w, uint64_t old_first, uint32_t partitions,
+                        const struct weir__segment_header *headers, size_t count, size_t without)
 {
     struct weir__log_options o = {.fs = simfs_fs(w->disk),
                                   .dir = "log",
@@ -55,7 +56,9 @@ static int rebuild(struct world *w, uint32_t partitions, const struct weir__segm
                                   .partitions = partitions,
                                   .no_threads = true};
     struct weir__found found[FOUND_MAX] = {{.readable = false}};
-    struct weir__recovery r = {.found = found, .found_count = count + without};
+    struct weir__recovery r = {.found = found,
+                               .found_count = count + without,
+                               .no_control = old_first == 0};
     int rc;
 
     for (size_t i = 0; i < r.found_count; i++) {
@@ -64,12 +67,19 @@ static int rebuild(struct world *w, uint32_t partitions, const struct weir__segm
     }
     if (w->log) weir__log_free(w->log);
     assert_int_equal(weir__log_new(&w->log, &o, NULL), 0);
+    w->log->control.first_segment = old_first;
     r.log = w->log;
     r.tell = hear;
     r.user = w;
     rc = weir__rebuild_control(&r);
     if (rc == 0) assert_true(r.unsure);
     return rc;
+}
+
+static int rebuild(struct world *w, uint32_t partitions, const struct weir__segment_header *headers,
+                   size_t count, size_t without)
+{
+    return rebuild_over(w, 0, partitions, headers, count, without);
 }
 
 /* The last one stands for what lies in a file whose header cannot be read: it is not believed. */
@@ -117,7 +127,8 @@ static void an_epoch_that_cannot_be_is_passed_over(void **state)
     assert_int_equal(w->log->control.epoch, 9);
 }
 
-/* A number may be missing for each file without a header, and no more. */
+/* A number may be missing for each file without a header. What lies in front of a wider gap is of the log
+ * as well when there are two; a single one may be the spare, whose header says what it was. */
 static void the_row_ends_at_a_gap(void **state)
 {
     static const struct {
@@ -125,9 +136,10 @@ static void the_row_ends_at_a_gap(void **state)
         size_t count, without;
         const char *from_to;
     } cases[] = {
-        {{1}, 1, 0, "1 to 1"},       {{7}, 1, 3, "7 to 7"},       {{1, 2, 3}, 3, 0, "1 to 3"},
-        {{3, 4, 6}, 3, 0, "6 to 6"}, {{3, 4, 6}, 3, 1, "3 to 6"}, {{2, 5}, 2, 1, "5 to 5"},
-        {{2, 5}, 2, 2, "2 to 5"},    {{1, 3}, 2, 1, "1 to 3"},
+        {{1}, 1, 0, "1 to 1"},          {{7}, 1, 3, "7 to 7"},       {{1, 2, 3}, 3, 0, "1 to 3"},
+        {{3, 4, 6}, 3, 0, "3 to 6"},    {{3, 4, 6}, 3, 1, "3 to 6"}, {{2, 5}, 2, 1, "5 to 5"},
+        {{2, 5}, 2, 2, "2 to 5"},       {{1, 3}, 2, 1, "1 to 3"},    {{1, 2, 7, 8}, 4, 0, "1 to 8"},
+        {{1, 6, 7, 8}, 4, 0, "6 to 8"},
     };
     struct world *w = *state;
 
@@ -139,6 +151,27 @@ static void the_row_ends_at_a_gap(void **state)
         h[cases[i].count] = none;
         assert_int_equal(rebuild(w, 2, h, cases[i].count, cases[i].without), 0);
         snprintf(want, sizeof want, "it cannot be read, and was made again from segments %s",
+                 cases[i].from_to);
+        assert_string_equal(w->said, want);
+    }
+}
+
+/* It named those that had not expired then. */
+static void what_an_older_control_file_named_is_kept(void **state)
+{
+    static const struct {
+        uint64_t old_first;
+        const char *from_to;
+    } cases[] = {{1, "1 to 8"}, {2, "3 to 8"}, {3, "3 to 8"}, {4, "6 to 8"}};
+    const struct weir__segment_header h[] = {
+        {.number = 1}, {.number = 3}, {.number = 6}, {.number = 8}, none};
+    struct world *w = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char want[128];
+
+        assert_int_equal(rebuild_over(w, cases[i].old_first, 2, h, 4, 0), 0);
+        snprintf(want, sizeof want, "it is an older one, and was made again from segments %s",
                  cases[i].from_to);
         assert_string_equal(w->said, want);
     }
@@ -158,6 +191,7 @@ int main(void)
         CASE(the_most_that_a_header_knows_is_taken_over),
         CASE(an_epoch_that_cannot_be_is_passed_over),
         CASE(the_row_ends_at_a_gap),
+        CASE(what_an_older_control_file_named_is_kept),
         CASE(without_any_header_there_is_nothing_to_go_by),
     };
 
