@@ -29,8 +29,8 @@
 /* What the walk stops with. */
 #define WALK_STOP 1
 
-static int read_control(const struct weir__backup_log *log, struct weir__control *out,
-                        struct weir_error *err)
+int weir__backup_control_read(const struct weir__backup_log *log, struct weir__control *out,
+                              struct weir_error *err)
 {
     struct weir__file *f = NULL;
     int bad, rc;
@@ -143,16 +143,20 @@ struct walk {
     size_t window_len;
     uint64_t window_at; /* file offset of window[0] */
     bool unread;        /* the disk did not give what was asked for last */
+    uint64_t bad_until; /* a window that began before this file offset could not be read whole */
 };
 
 /* Fills the window from `begin` on. Where the disk cannot give all of it, no more than `need` bytes. */
 static int fill_window(struct walk *w, uint64_t begin, size_t need, struct weir_error *err)
 {
-    size_t want = w->window_len == 0 ? WINDOW_FIRST_BYTES : WINDOW_BYTES;
+    size_t most = w->window_len == 0 ? WINDOW_FIRST_BYTES : WINDOW_BYTES;
+    size_t want = begin < w->bad_until ? need : most;
     int rc = w->file->ops->read(w->file, w->window, want, begin, &w->window_len, err);
 
-    if (rc == WEIR_EIO && need < want)
+    if (rc == WEIR_EIO && need < want) {
+        w->bad_until = begin + want;
         rc = w->file->ops->read(w->file, w->window, need, begin, &w->window_len, err);
+    }
     w->window_at = begin;
     if (rc != 0) w->window_len = 0;
     return rc;
@@ -298,7 +302,7 @@ static int begin_moment(const struct weir__backup_log *log, struct weir__backup_
                         struct weir_error *err)
 {
     const struct weir__control *c = &m->control;
-    int rc = read_control(log, &m->control, err);
+    int rc = weir__backup_control_read(log, &m->control, err);
 
     if (rc == 0) rc = find_last(log, c, &m->last, err);
     if (rc != 0) return rc;
@@ -322,7 +326,7 @@ static int take_once(const struct weir__backup_log *log, struct weir__backup_mom
     if (rc == WEIR_ENOTFOUND && m->heads) /* the control file is there, the segment was removed */
         rc = weir__fail(err, WEIR_EBUSY, "segment %s is gone", m->last.name);
     if (rc != 0) return rc;
-    rc = read_control(log, &after, err);
+    rc = weir__backup_control_read(log, &after, err);
     if (rc != 0) return rc;
     if (after.first_segment > m->control.last_segment || after.epoch != m->control.epoch)
         rc = weir__fail(err, WEIR_EBUSY, "the log went on while it was looked at");
@@ -345,91 +349,25 @@ int weir__backup_moment_take(const struct weir__backup_log *log, struct weir__ba
     return weir__wrap(err, rc, "%s", log->dir);
 }
 
-/* ---- whether the control file is as new as the batches ---- */
-
-/* A whole batch of any opening. *out_unread: nobody knows. */
-static int batch_of_any(const struct weir__backup_log *log, const struct weir__segment *seg,
-                        uint64_t position, struct weir__batch_header *out, bool *out_good,
-                        bool *out_unread, struct weir_error *err)
+int weir__backup_header_at(const struct weir__backup_log *log, const struct weir__segment *seg,
+                           uint64_t position, struct weir__batch_header *out, bool *out_unread,
+                           struct weir_error *err)
 {
     struct weir__control any = {.partitions = WEIR__LOG_PARTITIONS_MAX,
                                 .epoch_start = UINT64_MAX,
                                 .epoch = UINT32_MAX};
     struct walk w = {.control = &any, .segment = seg, .limit = weir__backup_limit(seg)};
+    bool whole;
     int rc = open_last(log, seg, &w.file, err);
 
-    *out_good = false;
+    *out = (struct weir__batch_header){0};
     w.window = aligned_alloc(WEIR__FS_BLOCK, WINDOW_BYTES);
     if (rc == 0 && !w.window) rc = weir__fail(err, WEIR_ENOMEM, "out of memory");
-    if (rc == 0) rc = batch_at(&w, position, out, out_good, err);
+    if (rc == 0) rc = batch_at(&w, position, out, &whole, err);
+    if (!plausible(&w, out, position)) out->epoch = 0;
     *out_unread = w.unread;
     free(w.window);
     weir__file_close(w.file);
-    return rc;
-}
-
-/* What is newer than the control file of a moment. */
-struct newer {
-    const struct weir__backup_log *log;
-    const struct weir__backup_moment *moment;
-    uint64_t segment; /* with batches in it */
-    uint32_t epoch;
-    struct weir_error *err;
-};
-
-/* A file without a header is another's care: weir__backup_row_read. */
-static int see_newer(const char *name, void *user)
-{
-    struct newer *n = user;
-    struct weir__batch_header h;
-    struct weir__segment seg;
-    bool good = false, unread = false;
-    int rc;
-
-    if (!weir__backup_is_segment(name)) return 0;
-    rc = weir__backup_segment_read(n->log, name, &seg, n->err);
-    if (rc != 0) return rc == WEIR_ECORRUPT || rc == WEIR_ENOTFOUND ? 0 : rc;
-    if (seg.h.number <= n->segment ||
-        seg.h.base < n->moment->last.h.base + n->moment->last.h.capacity)
-        return 0;
-    rc = batch_of_any(n->log, &seg, seg.data, &h, &good, &unread, n->err);
-    if (good) n->segment = seg.h.number;
-    if (unread)
-        rc = weir__fail(n->err, WEIR_EIO, "segment %s, which is newer than the control file", name);
-    return rc == WEIR_ENOTFOUND ? 0 : rc;
-}
-
-static int see_newer_epoch(struct newer *n)
-{
-    const struct weir__backup_moment *m = n->moment;
-    struct weir__batch_header h;
-    bool good, unread;
-    int rc = batch_of_any(n->log, &m->last, m->end, &h, &good, &unread, n->err);
-
-    if (rc == 0 && good && h.epoch > n->epoch) n->epoch = h.epoch;
-    return rc == WEIR_ENOTFOUND ? 0 : rc;
-}
-
-/* A segment gets batches, and an opening writes any, only after the control file says so. Where it does
- * not, an older one was put in its place, and the moment is not the newest. */
-static int check_control(const struct weir__backup_log *log, const struct weir__backup_moment *m,
-                         struct weir_error *err)
-{
-    struct newer n = {log, m, m->control.last_segment, m->control.epoch, err};
-    struct weir__control now;
-    int rc = see_newer_epoch(&n);
-
-    if (rc == 0) rc = log->fs->ops->list(log->fs, log->dir, see_newer, &n, err);
-    if (rc != 0 || (n.segment == m->control.last_segment && n.epoch == m->control.epoch)) return rc;
-    rc = read_control(log, &now, err);
-    if (rc != 0) return rc;
-    if (now.last_segment < n.segment)
-        rc = weir__fail(err, WEIR_ECORRUPT, "its control file is older than segment %" PRIu64,
-                        n.segment);
-    else if (now.epoch < n.epoch)
-        rc = weir__fail(err, WEIR_ECORRUPT, "its control file is older than batches of segment %s",
-                        m->last.name);
-    weir__control_fini(&now);
     return rc;
 }
 
@@ -490,7 +428,7 @@ int weir__backup_moment_settle(const struct weir__backup_log *log, struct weir__
     int rc = m->unread ? walk_batches(log, m, UINT64_MAX, &passed, err) : 0;
 
     if (rc == 0) rc = scan_rest(log, &s, err);
-    if (rc == 0) rc = check_control(log, m, err);
+    if (rc == 0) rc = weir__backup_check_newer(log, m, err);
     if (rc == WEIR_ENOTFOUND) return 0; /* expired: weir__backup_moment_still will say so */
     if (rc != 0 || !s.damage) return rc == 0 ? 0 : weir__wrap(err, rc, "%s", log->dir);
     /* The log may have been written to between two reads of the scan: only what is still bad now,
@@ -530,7 +468,7 @@ int weir__backup_moment_still(const struct weir__backup_log *log,
 {
     struct weir__control now;
     bool same = true;
-    int rc = read_control(log, &now, err);
+    int rc = weir__backup_control_read(log, &now, err);
 
     if (rc != 0) return rc;
     *out_first = now.first_segment;

@@ -6,6 +6,7 @@
  * first, copies, and then asks the control file whether what it copied was still there.
  *
  *   backup.c        the moment
+ *   backup_newer.c  whether the control file is an older one
  *   backup_row.c    which segments it has
  *   backup_copy.c   copying a file, and checking the batches of a copy */
 #ifndef WEIR_LOG_BACKUP_H
@@ -50,6 +51,21 @@ struct weir__backup_moment {
  * in front of it. Short, also for a large segment. WEIR_EBUSY: the log changed too often meanwhile.
  * On error out is empty. */
 int weir__backup_moment_take(const struct weir__backup_log *, struct weir__backup_moment *out,
+                             struct weir_error *);
+
+/* The control file as it is now, which a writer may be about to replace. out is the caller's to free. */
+int weir__backup_control_read(const struct weir__backup_log *, struct weir__control *out,
+                              struct weir_error *);
+
+/* The header of a batch of any opening that begins at the position, also when its body is bad; out->epoch is
+ * 0 when there is none. *out_unread: the disk did not give it, so nobody knows. */
+int weir__backup_header_at(const struct weir__backup_log *, const struct weir__segment *,
+                           uint64_t position, struct weir__batch_header *out, bool *out_unread,
+                           struct weir_error *);
+
+/* WEIR_ECORRUPT: there are segments or batches that the control file, which is older, does not know.
+ * WEIR_EIO: there may be. */
+int weir__backup_check_newer(const struct weir__backup_log *, const struct weir__backup_moment *,
                              struct weir_error *);
 
 /* Looks whether readable batches lie behind an unreadable one at the end. They then belong to the

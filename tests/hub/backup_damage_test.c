@@ -271,15 +271,57 @@ static void segments_that_cannot_be_read(void **state)
 
     (void)state;
     publish_until_there(WORLD_DIR HUB "/00000006.seg");
-    simfs_spoil(m.world.disk, WORLD_DIR HUB "/00000005.seg", FIRST_BODY, 1);
-    simfs_spoil(m.world.disk, WORLD_DIR HUB "/00000006.seg", FIRST_BODY, 1);
+    simfs_spoil(m.world.disk, WORLD_DIR HUB "/00000005.seg", FIRST_BODY, UINT32_MAX);
+    simfs_spoil(m.world.disk, WORLD_DIR HUB "/00000006.seg", FIRST_BODY, UINT32_MAX);
     model_stand(&m, m.world.ns, &before);
     simfs_put(m.world.disk, WORLD_DIR HUB "/control", old, (size_t)len);
     m.world.options.logger = (struct weir__logger){listen, NULL};
     back_up(m.world.disk);
     m.world.options.logger = (struct weir__logger){0};
     assert_int_equal(result.left_out, 1);
-    assert_non_null(strstr(told, "which is newer than the control file"));
+    assert_non_null(strstr(told, "which may be newer than the control file"));
+}
+
+#define FIFTH WORLD_DIR HUB "/00000005.seg"
+
+enum beginning { HEADERS_UNREAD, HEADERS_ZERO, FIRST_BATCH_BAD, ALL_UNREAD, BEGINNINGS };
+
+static void damage_beginning(enum beginning what)
+{
+    uint64_t size = simfs_size(m.world.disk, FIFTH);
+
+    if (what == FIRST_BATCH_BAD) simfs_flip(m.world.disk, FIFTH, 8 * FIRST_BODY);
+    if (what == HEADERS_ZERO) {
+        simfs_poke(m.world.disk, FIFTH, zeros, WEIR__FS_BLOCK, 0);
+        simfs_poke(m.world.disk, FIFTH, zeros, 2 * WEIR__FS_BLOCK, size - 2 * WEIR__FS_BLOCK);
+    }
+    if (what == HEADERS_UNREAD || what == ALL_UNREAD) {
+        simfs_spoil(m.world.disk, FIFTH, 0, 1);
+        simfs_spoil(m.world.disk, FIFTH, size - 2 * WEIR__FS_BLOCK, 2 * WEIR__FS_BLOCK);
+    }
+    if (what == ALL_UNREAD) simfs_spoil(m.world.disk, FIFTH, FIRST_BODY, 1);
+}
+
+/* Whatever is wrong where it begins, a segment with batches in it is not left out in silence. */
+static void a_segment_that_the_control_file_does_not_know_is_damaged(void **state)
+{
+    for (int i = 0; i < 2 * BEGINNINGS; i++) {
+        bool former = i % 2;
+        long len = simfs_peek(m.world.disk, WORLD_DIR HUB "/control", old, sizeof old, 0);
+
+        publish_until_there(FIFTH);
+        for (int k = 0; k < 5; k++) model_publish(&m, 0, 0, 10);
+        model_stand(&m, m.world.ns, &before);
+        if (former) back_up(m.world.disk);
+        damage_beginning((enum beginning)(i / 2));
+        simfs_put(m.world.disk, WORLD_DIR HUB "/control", old, (size_t)len);
+        back_up(m.world.disk);
+        assert_int_equal(result.left_out, 1);
+        if (former) check_restored(m.world.disk, &before);
+        simfs_spoil(m.world.disk, FIFTH, 0, 0);
+        assert_int_equal(tear_down(state), 0);
+        assert_int_equal(set_up(state), 0);
+    }
 }
 
 static void batches_that_the_control_file_does_not_know(void **state)
@@ -402,6 +444,7 @@ int main(void)
         TEST(damage_behind_what_was_copied),
         TEST(segments_that_the_control_file_does_not_know),
         TEST(segments_that_cannot_be_read),
+        TEST(a_segment_that_the_control_file_does_not_know_is_damaged),
         TEST(batches_that_the_control_file_does_not_know),
         TEST(a_refused_backup_leaves_the_folder_alone),
         TEST(an_end_that_is_hurt_is_told),
