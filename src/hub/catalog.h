@@ -100,6 +100,10 @@ bool weir__catalog_generation(struct weir__bytes, uint64_t *out);
 
 #define WEIR__CATALOG_COPIES 2
 #define WEIR__CATALOG_DIR_MAX 1024 /* bytes of a data folder's path */
+#define WEIR__CATALOG_RESTORING                                                                    \
+    "restoring" /* a file of a folder that was not restored to its end */
+#define WEIR__CATALOG_RESTORING_TEXT                                                               \
+    "it was not restored to its end; remove the folder and restore again"
 
 /* The two files. */
 struct weir__catalog_store {
@@ -119,7 +123,8 @@ int weir__catalog_store_init(struct weir__catalog_store *, struct weir__fs *, co
  * the logger, or an error when it may be the newer one (see stale); two are WEIR_ECORRUPT naming
  * both files. A version that is not ours is WEIR_EVERSION, whatever the other copy is, and so is a
  * copy that cannot be read for the moment (too many open files, no memory) that error.
- * WEIR_ENOTFOUND: no copy is good, and not both were ever made. */
+ * WEIR_ENOTFOUND: no copy is good, and not both were ever made. WEIR_ECORRUPT, too: the folder was not
+ * restored to its end. */
 int weir__catalog_load(struct weir__catalog_store *, struct weir__catalog *out,
                        struct weir_error *);
 

@@ -124,11 +124,27 @@ static bool is_undecided(int rc)
     return rc == WEIR_EVERSION || weir_error_class(rc) == WEIR_CLASS_RETRY;
 }
 
+/* A folder that was not restored to its end lacks events, whatever catalogue lies in it. */
+static int refuse_unfinished(const struct weir__catalog_store *s, struct weir_error *err)
+{
+    struct weir__file *file = NULL;
+    char path[PATH_BYTES];
+    int rc;
+
+    snprintf(path, sizeof path, "%s/" WEIR__CATALOG_RESTORING, s->dir);
+    rc = s->fs->ops->open(s->fs, path, WEIR__FS_READ_ONLY, &file, err);
+    weir__file_close(file);
+    if (rc == WEIR_ENOTFOUND) return 0;
+    if (rc != 0) return weir__wrap(err, rc, "the catalogue cannot be read");
+    return weir__fail(err, WEIR_ECORRUPT, "%s", WEIR__CATALOG_RESTORING_TEXT);
+}
+
 int weir__catalog_load(struct weir__catalog_store *s, struct weir__catalog *out,
                        struct weir_error *err)
 {
     struct copy c[WEIR__CATALOG_COPIES];
-    int better;
+    bool none;
+    int better, rc;
 
     weir__catalog_init(out);
     for (int i = 0; i < WEIR__CATALOG_COPIES; i++) read_copy(s, i, &c[i]);
@@ -137,7 +153,13 @@ int weir__catalog_load(struct weir__catalog_store *s, struct weir__catalog *out,
         weir__catalog_fini(&c[1 - i].catalog);
         return fail_unread(&c[i], err);
     }
-    if (c[0].rc != 0 && c[1].rc != 0) return fail_both(c, err);
+    none = c[0].rc != 0 && c[1].rc != 0;
+    rc = refuse_unfinished(s, err);
+    if (rc == WEIR_ECORRUPT || (rc != 0 && !none)) {
+        for (int i = 0; i < WEIR__CATALOG_COPIES; i++) weir__catalog_fini(&c[i].catalog);
+        return rc;
+    }
+    if (none) return fail_both(c, err);
     better = c[0].rc != 0 || (c[1].rc == 0 && c[1].generation > c[0].generation) ? 1 : 0;
     s->worse = 1 - better;
     s->unequal = c[s->worse].rc != 0 || c[0].generation != c[1].generation;

@@ -1,8 +1,8 @@
 /* restore.c - checking a backup, and making a data folder from it.
  *
  * Every file is compared with the manifest three times: before anything is made, while it is
- * copied, and read again where it came to lie. The catalogue is written last: without one a folder
- * with hubs in it cannot be opened, so a restore that was cut off cannot pass for a whole one. */
+ * copied, and read again where it came to lie. A file that is made first and removed last keeps
+ * everybody from opening a folder whose restore was cut off, also when a catalogue is put into it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -161,11 +161,16 @@ int weir__backup_check(const char *from, const struct weir__backup_options *opti
 
 /* ---- restoring ---- */
 
+struct seen {
+    bool any, unfinished;
+};
+
 static int see_any(const char *name, void *user)
 {
-    bool *any = user;
+    struct seen *seen = user;
 
-    if (strcmp(name, WEIR__NAMESPACE_LOCK) != 0) *any = true;
+    if (strcmp(name, WEIR__NAMESPACE_LOCK) != 0) seen->any = true;
+    if (strcmp(name, WEIR__CATALOG_RESTORING) == 0) seen->unfinished = true;
     return 0;
 }
 
@@ -174,15 +179,17 @@ static int take_target(struct weir__fs *fs, const char *dir, bool *out_made,
                        struct weir__file **out_lock, struct weir_error *err)
 {
     char path[WEIR__BACKUP_PATH_BYTES];
-    bool any = false;
+    struct seen seen = {0};
     int rc;
 
     if (strlen(dir) > WEIR__CATALOG_DIR_MAX)
         return weir__fail(err, WEIR_ETOOBIG, "the folder's path is too long");
     rc = weir__backup_make_dir(fs, dir, err);
     *out_made = rc == 0;
-    if (rc == WEIR_EEXIST) rc = fs->ops->list(fs, dir, see_any, &any, err);
-    if (rc == 0 && any)
+    if (rc == WEIR_EEXIST) rc = fs->ops->list(fs, dir, see_any, &seen, err);
+    if (rc == 0 && seen.unfinished)
+        rc = weir__fail(err, WEIR_EEXIST, "%s: %s", dir, WEIR__CATALOG_RESTORING_TEXT);
+    if (rc == 0 && seen.any)
         rc = weir__fail(err, WEIR_EEXIST, "%s is not empty; restore into a new folder", dir);
     snprintf(path, sizeof path, "%s/" WEIR__NAMESPACE_LOCK, dir);
     if (rc == 0) rc = fs->ops->open(fs, path, WEIR__FS_LOCK, out_lock, err);
@@ -196,17 +203,45 @@ static void skip_producers(struct weir__catalog *catalog)
             catalog->hubs[i].producers += PRODUCERS_SKIPPED;
 }
 
+static void marker_path(const char *dir, char out[WEIR__BACKUP_PATH_BYTES])
+{
+    snprintf(out, WEIR__BACKUP_PATH_BYTES, "%s/" WEIR__CATALOG_RESTORING, dir);
+}
+
+static int mark_unfinished(struct weir__fs *fs, const char *dir, struct weir_error *err)
+{
+    char path[WEIR__BACKUP_PATH_BYTES];
+    struct weir__file *f = NULL;
+    int rc;
+
+    marker_path(dir, path);
+    rc = fs->ops->open(fs, path, WEIR__FS_CREATE, &f, err);
+    weir__file_close(f);
+    return rc == 0 ? fs->ops->sync_dir(fs, dir, err) : rc;
+}
+
+static int mark_finished(struct weir__fs *fs, const char *dir, struct weir_error *err)
+{
+    char path[WEIR__BACKUP_PATH_BYTES];
+    int rc;
+
+    marker_path(dir, path);
+    rc = fs->ops->remove(fs, path, err);
+    return rc == 0 ? fs->ops->sync_dir(fs, dir, err) : rc;
+}
+
 static int fill_target(struct source *s, const char *dir, struct weir__backup_result *out,
                        struct weir_error *err)
 {
-    int rc = pass_hubs(s->fs, s->dir, true, dir, &s->manifest, out, err);
+    int rc = mark_unfinished(s->fs, dir, err);
 
+    if (rc == 0) rc = pass_hubs(s->fs, s->dir, true, dir, &s->manifest, out, err);
     if (rc == 0) rc = pass_hubs(s->fs, dir, false, NULL, &s->manifest, NULL, err);
     if (rc == 0) rc = s->fs->ops->sync_dir(s->fs, dir, err);
     skip_producers(&s->manifest.catalog);
     if (rc == 0) rc = weir__backup_write_rest(s->fs, dir, &s->manifest, NULL, false, err);
     if (rc == 0) rc = weir__backup_check_rest(s->fs, dir, &s->manifest, err);
-    return rc;
+    return rc == 0 ? mark_finished(s->fs, dir, err) : rc;
 }
 
 static int remove_name(const char *name, void *user)
@@ -214,6 +249,7 @@ static int remove_name(const char *name, void *user)
     const struct source *target = user;
     char path[WEIR__BACKUP_PATH_BYTES];
 
+    if (strcmp(name, WEIR__CATALOG_RESTORING) == 0) return 0; /* last of all */
     snprintf(path, sizeof path, "%s/%s", target->dir, name);
     target->fs->ops->remove(target->fs, path, NULL);
     return 0;
@@ -223,10 +259,13 @@ static void clear_target(struct weir__fs *fs, const char *dir, bool made)
 {
     struct weir__manifest nothing;
     struct source target = {.fs = fs, .dir = dir};
+    char path[WEIR__BACKUP_PATH_BYTES];
 
+    marker_path(dir, path);
     weir__manifest_init(&nothing);
     weir__backup_sweep(fs, dir, &nothing, NULL, NULL);
     fs->ops->list(fs, dir, remove_name, &target, NULL);
+    fs->ops->remove(fs, path, NULL);
     if (made) fs->ops->remove(fs, dir, NULL);
 }
 

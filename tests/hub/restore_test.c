@@ -302,6 +302,66 @@ static void what_fails_leaves_nothing(void **state)
     assert_true(at > 20);
 }
 
+/* As a hand would do it that believes that only the catalogue is missing. */
+static void put_catalogue(struct simfs *disk)
+{
+    for (int i = 0; i < WEIR__CATALOG_COPIES; i++) {
+        static uint8_t bytes[64 << 10];
+        char from[64], to[64];
+        long len;
+
+        snprintf(from, sizeof from, TO "/catalog.%d", i);
+        snprintf(to, sizeof to, "r/catalog.%d", i);
+        len = simfs_peek(disk, from, bytes, sizeof bytes, 0);
+        assert_in_range(len, 1, sizeof bytes);
+        simfs_put(disk, to, bytes, (size_t)len);
+    }
+}
+
+/* Refused for what it is, by whoever opens it or restores into it; or every event is there. */
+static bool is_refused(struct simfs *disk)
+{
+    struct weir__namespace_options options = m.world.options;
+    struct weir__namespace *ns;
+    struct standing is;
+
+    options.fs = o.fs = simfs_fs(disk);
+    options.must_exist = true;
+    if (weir__namespace_open(&ns, "r", &options, &m.world.err) == 0) {
+        assert_int_equal(weir__namespace_close(ns, &m.world.err), 0);
+        model_check_folder(&m, disk, "r", &is);
+        for (int p = 0; p < PARTITIONS; p++) assert_int_equal(is.next[0][p], m.lines[0][p].next);
+        return false;
+    }
+    assert_string_equal(m.world.err.text, "opening r: " WEIR__CATALOG_RESTORING_TEXT);
+    assert_fails(weir__backup_restore(TO, "r", &o, &result, &m.world.err), WEIR_EEXIST,
+                 "r: " WEIR__CATALOG_RESTORING_TEXT);
+    return true;
+}
+
+/* At any call, by a kill or by a loss of power. */
+static void a_restore_that_is_cut_off_is_refused(void **state)
+{
+    int rc = WEIR_EIO, refused = 0;
+
+    (void)state;
+    for (uint64_t at = 1; rc != 0; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk), *left;
+
+        simfs_stop(disk, simfs_calls(disk, SIMFS_ANY) + at);
+        o.fs = simfs_fs(disk);
+        rc = weir__backup_restore(TO, "r", &o, &result, &m.world.err);
+        left = at % 2 ? simfs_clone(disk) : simfs_crash(disk, SIMFS_KEEP_RANDOM, at);
+        if (is_there(left, "r/hub")) {
+            put_catalogue(left);
+            refused += is_refused(left);
+        }
+        simfs_free(left);
+        simfs_free(disk);
+    }
+    assert_true(refused > 20);
+}
+
 /* A disk that says that it has written, and has something else. */
 static void spoil_once(struct simfs *disk, enum simfs_call call, bool entering, void *user)
 {
@@ -354,11 +414,17 @@ static void what_was_read_is_counted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_damaged_file_is_named),        TEST(each_missing_file_is_missed),
-        TEST(what_the_disk_cannot_read_is_told), TEST(refusals_say_why),
-        TEST(runs_that_are_refused_say_why),     TEST(ids_of_producers_are_passed_over),
-        TEST(what_fails_leaves_nothing),         TEST(the_copy_is_read_again),
-        TEST(what_was_read_is_counted),          TEST(paths_have_a_length),
+        TEST(each_damaged_file_is_named),
+        TEST(each_missing_file_is_missed),
+        TEST(what_the_disk_cannot_read_is_told),
+        TEST(refusals_say_why),
+        TEST(runs_that_are_refused_say_why),
+        TEST(ids_of_producers_are_passed_over),
+        TEST(what_fails_leaves_nothing),
+        TEST(the_copy_is_read_again),
+        TEST(a_restore_that_is_cut_off_is_refused),
+        TEST(what_was_read_is_counted),
+        TEST(paths_have_a_length),
         TEST(a_backup_without_a_lock_is_read),
     };
 
