@@ -1,5 +1,8 @@
 /* backup_guard.c - that a backup does not give up what it alone has.
  *
+ * A hub that ends in front of where the backup's does was restored from an older backup, or has lost its
+ * end.
+ *
  * A copy of a segment that was written to afterwards lacks what came later. When the folder's file is
  * damaged where that copy is whole, or is lost, neither of the two has everything, and the one cannot take
  * the place of the other. The hub then stays in the backup as it was there, and that is told. */
@@ -75,5 +78,11 @@ int weir__backup_guard(const struct weir__backup_job *job, const struct weir__ma
         if (has->number >= first && has->number > 0 && has->number <= newest)
             rc = guard_copy(job, hub, has, err);
     }
+    if (rc == 0 && job->former && job->former->end > hub->end)
+        rc = weir__fail(err, WEIR_ECORRUPT,
+                        "it ends at offset %" PRIu64 ", and the backup has it up to %" PRIu64
+                        ": an older backup was restored, or its end is lost. "
+                        "Back up into a new folder, and keep both",
+                        hub->end, job->former->end);
     return rc;
 }

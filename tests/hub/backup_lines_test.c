@@ -51,6 +51,29 @@ static void assert_lines(int count, const char *first)
     assert_string_equal(lines[0], first);
 }
 
+/* ---- a folder that is older than its backup ---- */
+
+static void an_older_folder_does_not_replace_a_newer_backup(void **state)
+{
+    struct standing before, is;
+
+    (void)state;
+    assert_int_equal(backup(m.world.disk), 0);
+    assert_int_equal(model_restore(&m, m.world.disk, "older", &result), 0);
+    model_publish(&m, 0, 0, 5);
+    model_stand(&m, m.world.ns, &before);
+    assert_int_equal(backup(m.world.disk), 0);
+    line_count = 0;
+    assert_int_equal(weir__backup_run("older", TO, &o, &result, &m.world.err), 0);
+    assert_int_equal(result.left_out, 1);
+    assert_int_equal(line_count, 2);
+    assert_non_null(strstr(lines[1], "an older backup was restored, or its end is lost"));
+    assert_int_equal(model_restore(&m, m.world.disk, "r", &result), 0);
+    model_check_folder(&m, m.world.disk, "r", &is);
+    assert_int_equal(is.next[0][0], before.next[0][0]);
+    assert_int_equal(is.next[1][0], before.next[1][0]);
+}
+
 /* ---- a hub that cannot be read ---- */
 
 enum loss { ZEROED, REMOVED, ANOTHERS, LOSSES };
@@ -313,6 +336,7 @@ static void an_unfinished_backup_is_finished(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(an_older_folder_does_not_replace_a_newer_backup),
         TEST(a_hub_that_cannot_be_read),
         TEST(a_file_that_cannot_be_opened),
         TEST(orphans_are_told_of),
