@@ -50,9 +50,9 @@ static void print_json(const struct weir__backup_result *r, int64_t took_ms)
     printf(",\"segments_copied\":%" PRIu64 ",\"segments_reused\":%" PRIu64
            ",\"segments_removed\":%" PRIu64 ",\"bytes_copied\":%" PRIu64
            ",\"bytes_reused\":%" PRIu64 ",\"damaged\":%" PRIu64 ",\"left_out\":%" PRIu64
-           ",\"took_ms\":%" PRId64 "}\n",
+           ",\"kept_good\":%" PRIu64 ",\"took_ms\":%" PRId64 "}\n",
            r->segments_copied, r->segments_reused, r->segments_removed, r->bytes_copied,
-           r->bytes_reused, r->damaged, r->left_out, took_ms);
+           r->bytes_reused, r->damaged, r->left_out, r->kept_good, took_ms);
 }
 
 static void print_contents(const char *verb, const struct weir__backup_result *r)
@@ -66,16 +66,25 @@ static void print_contents(const char *verb, const struct weir__backup_result *r
     printf("\n");
 }
 
-/* Damage is in the backup as it was in the folder: it is a failure that scripts must see. */
-static int print_damage(const struct weir__backup_result *r)
+/* Damage of the folder is a failure that scripts must see, also where the backup has what is good. */
+static int exit_of(const struct weir__backup_result *r)
 {
+    bool whole = r->damaged == 0 && r->left_out == 0 && r->kept_good == 0;
+
+    return whole ? WEIR__EXIT_OK : WEIR__EXIT_FAILURE;
+}
+
+static void print_damage(const struct weir__backup_result *r)
+{
+    if (r->kept_good > 0)
+        printf("%" PRIu64 " segment%s damaged or lost in the folder, and whole in the backup\n",
+               r->kept_good, r->kept_good == 1 ? " is" : "s are");
     if (r->left_out > 0)
         printf("%" PRIu64 " hub%s left out, see above\n", r->left_out,
                r->left_out == 1 ? " is" : "s are");
     if (r->damaged > 0)
         printf("%" PRIu64 " damaged place%s in the backup\n", r->damaged,
                r->damaged == 1 ? "" : "s");
-    return r->damaged > 0 || r->left_out > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK;
 }
 
 static int print_backup(const struct options *o, const struct weir__backup_result *r,
@@ -85,14 +94,15 @@ static int print_backup(const struct options *o, const struct weir__backup_resul
 
     if (o->json) {
         print_json(r, took_ms);
-        return r->damaged > 0 || r->left_out > 0 ? WEIR__EXIT_FAILURE : WEIR__EXIT_OK;
+        return exit_of(r);
     }
     print_contents("backed up", r);
     printf("%" PRIu64 " segment%s copied (%s), %" PRIu64 " reused (%s), %" PRIu64 " removed\n",
            r->segments_copied, r->segments_copied == 1 ? "" : "s",
            weir__amount_size(r->bytes_copied, copied), r->segments_reused,
            weir__amount_size(r->bytes_reused, reused), r->segments_removed);
-    return print_damage(r);
+    print_damage(r);
+    return exit_of(r);
 }
 
 /* ---- backup ---- */
@@ -151,7 +161,8 @@ static int run_check(const struct options *o, const char *from)
     if (o->json)
         return weir__exit_printed(print_backup(o, &result, (weir__mono_ns() - began) / 1000000));
     print_contents(result.damaged > 0 ? "as it was made:" : "good:", &result);
-    return weir__exit_printed(print_damage(&result));
+    print_damage(&result);
+    return weir__exit_printed(exit_of(&result));
 }
 
 static int run_copy(const struct options *o, const char *dir, const char *to)

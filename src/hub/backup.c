@@ -354,7 +354,7 @@ static int save_catalog(struct run *r, struct weir_error *err)
 static void forget_counts(struct weir__backup_result *result)
 {
     result->segments_reused = result->bytes_reused = 0;
-    result->damaged = result->left_out = 0;
+    result->damaged = result->left_out = result->kept_good = 0;
 }
 
 static int attempt(struct run *r, struct weir_error *err)

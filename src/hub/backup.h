@@ -41,8 +41,9 @@ struct weir__backup_result {
     int64_t last_time_ms; /* enqueued time of the newest event; 0: there is none */
     uint64_t segments_copied, segments_reused, segments_removed;
     uint64_t bytes_copied, bytes_reused; /* of segments, without their holes */
-    uint64_t damaged;  /* places that cannot be read, now or when they were copied */
-    uint64_t left_out; /* hubs that could not be read at all, and orphans */
+    uint64_t damaged;   /* places that cannot be read, now or when they were copied */
+    uint64_t left_out;  /* hubs that could not be read at all, and orphans */
+    uint64_t kept_good; /* segments that the folder has damaged or lost, and the backup has whole */
 };
 
 /* Backs up the folder dir into the folder to, which is made when it is missing. Reads dir only, and

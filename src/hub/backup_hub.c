@@ -261,6 +261,7 @@ static void take_over(const struct weir__backup_job *job, struct weir__manifest_
                       const struct weir__manifest_segment *has)
 {
     *to = *has;
+    job->result->kept_good++;
     job->result->segments_reused++;
     job->result->bytes_reused += has->extent.used + has->extent.bytes - has->extent.tail;
     weir__log_line(&job->options->logger, WEIR__WARN, "backup",
@@ -500,19 +501,15 @@ int weir__backup_hub_begin(struct weir__backup_job *job, const struct weir__back
     return rc == 0 ? weir__backup_extras(&job->log, job->to, job->former, hub, err) : rc;
 }
 
-/* In one opening what a backup has seen whole does not go: a copy that ends later is of something that is
- * damaged now, even when it looks like the end. */
-static void note_shrunk(const struct weir__backup_job *job, const struct weir__backup_moment *m,
+static void note_unread(const struct weir__backup_job *job, const struct weir__backup_moment *m,
                         struct weir__manifest_hub *hub)
 {
     struct weir__manifest_segment *last = &hub->segments[hub->segment_count - 1];
-    bool shrunk = job->former && job->former->control.epoch == m->control.epoch &&
-                  job->former->control.last_segment == last->number && job->former->end > m->end;
 
-    if ((shrunk || m->unread) && last->whole > m->end) last->whole = m->end;
-    if (m->unread)
-        tell_damage(job, m->last.name, m->end - m->last.h.base, 0,
-                    "the disk cannot read what lies behind");
+    if (!m->unread) return;
+    if (last->whole > m->end) last->whole = m->end;
+    tell_damage(job, m->last.name, m->end - m->last.h.base, 0,
+                "the disk cannot read what lies behind");
 }
 
 static int finish_hub(struct weir__backup_job *job, const struct weir__backup_moment *m,
@@ -531,7 +528,7 @@ static int finish_hub(struct weir__backup_job *job, const struct weir__backup_mo
     rc = verify_row(job, row, hub, err);
     if (rc == 0) rc = keep_good(job, hub, m->control.partitions, first, &row->missing, err);
     if (rc == 0) {
-        note_shrunk(job, m, hub);
+        note_unread(job, m, hub);
         rc = weir__backup_guard(job, hub, first, err);
         job->at_source = rc == WEIR_ECORRUPT;
     }

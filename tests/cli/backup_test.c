@@ -128,7 +128,7 @@ static void folders_do_not_lie_in_each_other(void **state)
     "{\"hubs\":1,\"events\":1,\"moment\":\"TIME\",\"spread_ms\":N,\"last_enqueued_time\":"         \
     "\"TIME\","                                                                                    \
     "\"segments_copied\":" copied ",\"segments_reused\":" reused ",\"damaged\":" damaged           \
-    ",\"left_out\":0,\"took_ms\":N}\n"
+    ",\"left_out\":0,\"kept_good\":0,\"took_ms\":N}\n"
 #define COPIED_BYTES "0,\"segments_removed\":0,\"bytes_copied\":16496,\"bytes_reused\":0"
 #define REUSED_BYTES "1,\"segments_removed\":0,\"bytes_copied\":0,\"bytes_reused\":16496"
 
@@ -147,7 +147,7 @@ static void scripts_read_figures(void **state)
         &weir__command_backup, "d none --json", 0,
         "{\"hubs\":0,\"events\":0,\"moment\":\"TIME\",\"spread_ms\":N,\"last_enqueued_time\":null,"
         "\"segments_copied\":0,\"segments_reused\":0,\"segments_removed\":0,\"bytes_copied\":0,"
-        "\"bytes_reused\":0,\"damaged\":0,\"left_out\":0,\"took_ms\":N}\n",
+        "\"bytes_reused\":0,\"damaged\":0,\"left_out\":0,\"kept_good\":0,\"took_ms\":N}\n",
         "");
 }
 
@@ -196,6 +196,25 @@ static void damage_is_a_failure_each_time(void **state)
     expect(&weir__command_restore, "to s --json", 1, FIGURES("1", COPIED_BYTES, "1"), "");
 }
 
+/* The folder is damaged, though nothing is missing in the backup. */
+static void a_good_copy_does_not_hide_damage(void **state)
+{
+    static const struct step made[] = {MADE};
+
+    (void)state;
+    TAKE(made);
+    expect(&weir__command_backup, "d to", 0,
+           "backed up " ONE "1 segment copied (16.1 KiB), 0 reused (0 bytes), 0 removed\n", "");
+    spoil();
+    expect(&weir__command_backup, "d to", 1,
+           "backed up " ONE "1 segment copied (16.1 KiB), 1 reused (16.1 KiB), 1 removed\n"
+           "1 segment is damaged or lost in the folder, and whole in the backup\n",
+           "backup: damage hub=a file=d/hub-0000000000000001/00000001.seg byte=8192 bytes=112: a "
+           "batch fails its checksum\n"
+           "backup: hub=a: segment 1 stays as the backup has it, which is good\n");
+    expect(&weir__command_backup, "--check to", 0, "good: " ONE, "");
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_inside, end_inside)
 
 int main(void)
@@ -205,6 +224,7 @@ int main(void)
         CASE(folders_do_not_lie_in_each_other),
         CASE(scripts_read_figures),
         CASE(damage_is_a_failure_each_time),
+        CASE(a_good_copy_does_not_hide_damage),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
