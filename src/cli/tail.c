@@ -95,28 +95,44 @@ static int pass_damage(struct tailing *t, struct stream *s)
 }
 
 /* A server passes over damage by itself, and AMQP cannot say which of the two it was. */
-static void tell_missed(const struct tailing *t, const struct stream *s)
+static void tell_missed(const struct tailing *t, const struct stream *s, uint64_t missed)
 {
     uint64_t next = s->got.events[0].sequence;
 
     fprintf(stderr,
             "weir: tail: partition %" PRIu32 ": events %" PRIu64 " to %" PRIu64
             " are missing: %s\n",
-            s->partition, next - s->got.missed, next - 1,
+            s->partition, next - missed, next - 1,
             t->wire ? "they expired, or are damaged; the server's log tells damage"
                     : "they expired before they could be read");
+}
+
+/* Where the partition begins by now, as far as the server says. */
+static void pass_expired(const struct tailing *t, struct stream *s)
+{
+    struct weir_partition_info info;
+
+    if (weir_partition_info(t->weir, t->options->common.word[0], s->partition, &info, NULL) == 0 &&
+        info.begin_sequence > s->at)
+        s->at = info.begin_sequence;
+}
+
+/* How many events are missing in front of what was received. A receiver does not know it of its first. */
+static uint64_t missed_by(const struct tailing *t, struct stream *s)
+{
+    uint64_t first = s->got.events[0].sequence;
+
+    if (s->got.missed > 0 || !t->wire || !s->at_known || first <= s->at) return s->got.missed;
+    pass_expired(t, s);
+    return first > s->at ? first - s->at : 0;
 }
 
 /* The server has sent all there is in front of the end that --until-end stops at, or has passed over it,
  * and some did not come: that is damaged, unless it expired meanwhile. Whether there was anything to tell. */
 static bool tell_end(struct tailing *t, struct stream *s)
 {
-    struct weir_partition_info info;
-
     if (!t->wire || s->at >= s->end) return false;
-    if (weir_partition_info(t->weir, t->options->common.word[0], s->partition, &info, NULL) == 0 &&
-        info.begin_sequence > s->at)
-        s->at = info.begin_sequence;
+    pass_expired(t, s);
     if (s->at >= s->end) return false;
     t->damaged = true;
     fprintf(stderr, "weir: tail: partition %" PRIu32 ": events ", s->partition);
@@ -139,13 +155,14 @@ static void reach_end(struct tailing *t, struct stream *s)
 /* What was received begins behind a gap, perhaps, and may be behind the end. */
 static void look_at_first(struct tailing *t, struct stream *s)
 {
-    bool told = false;
+    uint64_t missed;
 
     if (s->got.events[0].sequence >= s->end) {
         s->done = true;
-        told = tell_end(t, s);
+        if (tell_end(t, s)) return;
     }
-    if (s->got.missed > 0 && !told) tell_missed(t, s);
+    missed = missed_by(t, s);
+    if (missed > 0) tell_missed(t, s, missed);
 }
 
 /* Asks a dry stream for more. WEIR_ETIMEDOUT is no error here, nor a cancel. */
@@ -313,7 +330,7 @@ static int open_stream(struct tailing *t, struct weir *w, struct stream *s, uint
     s->partition = partition;
     if (t->count > 1) hold_in_range(&position, &info);
     s->at = first_at(&position, &info);
-    s->at_known = position.from != WEIR_FROM_OFFSET && position.from != WEIR_FROM_TIME;
+    s->at_known = position.from == WEIR_FROM_EARLIEST || position.from == WEIR_FROM_SEQUENCE;
     s->end = t->options->until_end ? info.next_sequence : UINT64_MAX;
     s->done = t->options->until_end && is_at_end(&position, &info);
     options.position = position;

@@ -23,6 +23,20 @@ said "partition 1: events $range are missing: they expired, or are damaged" err
 stop
 said "hub 'h', partition 1: events $range are passed over: " log
 
+# ---- the first batch ----
+expect 0 "$WEIR" hub create h --partitions 1 --data first
+for i in the-first-one second third; do
+    echo "$i" | "$WEIR" send h --data first >out
+done
+segment=$(grep -l the-first-one first/hub-*/*.seg)
+at=$(grep -abo the-first-one "$segment" | cut -d : -f 1)
+printf '\377\377' | dd of="$segment" bs=1 seek="$at" conv=notrunc 2>/dev/null
+start --json --data first $free
+expect 0 "$WEIR" tail h --until-end --data first
+said 'partition 0: events 0 to 0 are missing: they expired, or are damaged' err
+[ "$(wc -l <out)" = 2 ] || fail 'not both others came'
+stop
+
 # ---- the last batch: a reader up to the end comes to an end through a server, too ----
 fill last
 echo the-last-one | "$WEIR" send h --partition 1 --data last >out
