@@ -444,8 +444,8 @@ static bool tell_missed(struct weir_partition *p)
     if (p->hand.missed == 0) return true;
     weir__fail(&err, WEIR_ENOTFOUND,
                "%" PRIu64 " events of partition %" PRIu32
-               " are gone: they were older than the hub keeps them; going on at %" PRIu64
-               " (a longer retention, or more copies, would have them)",
+               " are gone: they expired (a longer retention, or more copies, would have them), or"
+               " a server found them damaged, which its log tells; going on at %" PRIu64,
                p->hand.missed, p->id, p->hand.events[0].sequence);
     return tell(p, WEIR_RECEIVING, &err);
 }

@@ -89,8 +89,10 @@ static void events_that_are_gone_are_told(void **state)
     s.missed = 7;
     stage_start();
     stage_pass(100);
-    expect_told("0 receiving: 7 events of partition 0 are gone: they were older than the hub keeps"
-                " them; going on at 0 (a longer retention, or more copies, would have them)\n");
+    expect_told(
+        "0 receiving: 7 events of partition 0 are gone: they expired (a longer retention, or"
+        " more copies, would have them), or a server found them damaged, which its log tells;"
+        " going on at 0\n");
     expect_log("0 +0 0 0:0-2 ");
 }
 
