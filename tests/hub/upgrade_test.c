@@ -134,12 +134,49 @@ static void full_disk_upgrades_nothing(void **state)
     expect(0, 2, 0, true);
 }
 
+/* The sync of the new header fails: see catalog_file.c. */
+static void expect_unknown_save(void)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 2, .rc = WEIR_EIO};
+
+    simfs_fail(w.disk, &fault);
+    expect(WEIR_EUNKNOWN, 0, 0, false);
+    assert_true(simfs_failed(w.disk));
+    simfs_fail(w.disk, NULL);
+}
+
+/* Then nobody knows which catalogue is there, so nothing may be put in its place before the folder
+ * is opened again. */
+static void no_catalogue_is_written_after_one_of_unknown_outcome(void **state)
+{
+    struct weir__upgrade done;
+
+    (void)state;
+    expect(0, 2, 0, true); /* the logs are new from here on */
+    make_catalog_old(WORLD_DIR "/catalog.0");
+    make_catalog_old(WORLD_DIR "/catalog.1");
+    assert_int_equal(world_close(&w), 0);
+    assert_int_equal(world_open(&w), 0);
+    weir__namespace_open_hubs(w.ns, NULL); /* so that only the catalogue is written */
+    expect_unknown_save();
+    assert_int_equal(weir__namespace_upgrade(w.ns, &done, &w.err), WEIR_EFAILED);
+    assert_non_null(strstr(w.err.text, "has an unknown outcome"));
+    assert_false(done.catalog_upgraded);
+    assert_int_equal(word_at(WORLD_DIR "/catalog.0", 8), 1);
+    assert_int_equal(world_close(&w), 0);
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(weir__namespace_upgrade(w.ns, &done, &w.err), 0);
+    assert_int_equal(word_at(WORLD_DIR "/catalog.0", 8), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(everything_becomes_new, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_fails_stops_no_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(full_disk_upgrades_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_catalogue_is_written_after_one_of_unknown_outcome,
+                                        set_up, tear_down),
     };
 
     return cmocka_run_group_tests_name("upgrade", tests, NULL, NULL);
