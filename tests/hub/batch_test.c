@@ -381,6 +381,34 @@ static void writer_fills_up(void **state)
     weir__batch_writer_fini(&w);
 }
 
+/* What is no message leaves the batch as it was. */
+static void writer_refuses_what_is_no_message(void **state)
+{
+    struct weir__amqp_pair list = {{(const uint8_t *)"p", 1}, {.type = WEIR__AMQP_LIST}};
+    struct weir__amqp_properties subject = {.subject = {.type = WEIR__AMQP_UINT}};
+    const struct weir__amqp_content of_list = {.application_properties = &list,
+                                               .application_property_count = 1},
+                                    of_number = {.properties = &subject}, plain = {0};
+    struct weir__batch_writer w;
+    struct weir__batch b;
+    size_t bytes;
+
+    (void)state;
+    weir__batch_writer_init(&w, 0);
+    assert_int_equal(weir__batch_writer_start(&w, (struct weir__bytes){0}, &err), 0);
+    assert_int_equal(weir__batch_writer_add(&w, &plain, &err), 0);
+    assert_int_equal(weir__batch_writer_batch(&w, &b, &err), 0);
+    bytes = b.body[0].len;
+    assert_int_equal(weir__batch_writer_add(&w, &of_list, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "application property 'p' must not be a list");
+    assert_int_equal(weir__batch_writer_add(&w, &of_number, &err), WEIR_EINVAL);
+    assert_string_equal(err.text, "property subject must not be a uint");
+    assert_int_equal(weir__batch_writer_batch(&w, &b, &err), 0);
+    assert_int_equal(b.count, 1);
+    assert_int_equal(b.body[0].len, bytes);
+    weir__batch_writer_fini(&w);
+}
+
 static void damaged_bodies(void **state)
 {
     struct weir__batch_walk walk;
@@ -436,6 +464,7 @@ int main(void)
         cmocka_unit_test(writer_builds_what_the_wire_brings),
         cmocka_unit_test(writer_encodes_contents),
         cmocka_unit_test(writer_fills_up),
+        cmocka_unit_test(writer_refuses_what_is_no_message),
         cmocka_unit_test(damaged_bodies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

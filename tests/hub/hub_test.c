@@ -202,6 +202,7 @@ static void refused_batches_are_counted(void **state)
     (void)state;
     make_batch(&batch, NULL, "x", 1);
     assert_int_equal(weir__hub_publish(hub, &batch, 9, NULL, 0, note, &seen, &w.err), WEIR_EINVAL);
+    assert_string_equal(w.err.text, NO_PARTITION);
     assert_int_equal(seen.fired, 0);
     assert_int_equal(world_publish(&w, hub, 8, "x", 1, NULL), WEIR_EINVAL);
     assert_string_equal(w.err.text, NO_PARTITION);
@@ -211,6 +212,43 @@ static void refused_batches_are_counted(void **state)
     assert_int_equal(stats.log.events, 7);
     assert_int_equal(stats.log.batches, 1);
     assert_int_equal(stats.receivers, 0);
+}
+
+static void assert_not_found(int rc)
+{
+    assert_int_equal(rc, WEIR_ENOTFOUND);
+    assert_string_equal(w.err.text, "The messaging entity 'homes' could not be found.");
+    w.err = (struct weir_error){0};
+}
+
+/* Who still has it learns at every turn that it is gone, and nothing gets in any more. */
+static void a_deleted_hub_takes_nothing(void **state)
+{
+    struct weir__log_producer next;
+    struct weir__partition_properties p;
+    struct weir__position from = {.kind = WEIR__FROM_EARLIEST};
+    struct weir__log_receipt receipt;
+    struct weir__hub_stats stats;
+    struct weir__batch batch;
+    struct seen seen = {0};
+    uint32_t partition;
+    uint64_t at;
+
+    (void)state;
+    make_batch(&batch, NULL, "x", 1);
+    assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+    assert_not_found(weir__hub_route(hub, &batch, WEIR__PARTITION_ANY, &partition, &w.err));
+    assert_not_found(weir__hub_publish(hub, &batch, 1, NULL, INT64_MAX, note, &seen, &w.err));
+    assert_not_found(weir__hub_publish_wait(hub, &batch, 1, NULL, INT64_MAX, &receipt, &w.err));
+    assert_not_found(weir__hub_producer_begin(hub, 1, 7, 0, &next, &w.err));
+    assert_not_found(weir__hub_producer_state(hub, 1, 7, &next, &w.err));
+    assert_not_found(weir__hub_partition_properties(hub, 1, &p, &w.err));
+    assert_not_found(weir__position_find(hub, 1, &from, &at, &w.err));
+    assert_int_equal(weir__hub_flush(hub, INT64_MAX, &w.err), 0);
+    assert_int_equal(seen.fired, 0);
+    weir__hub_stats(hub, &stats);
+    assert_int_equal(stats.refused, 2);
+    assert_int_equal(stats.log.events, 0);
 }
 
 /* ---- idempotent producers ---- */
@@ -318,6 +356,7 @@ int main(void)
         TEST(completions_fire_once_and_in_order),
         TEST(completions_fire_before_close_returns),
         TEST(refused_batches_are_counted),
+        TEST(a_deleted_hub_takes_nothing),
         TEST(idempotent_producer_survives_a_restart),
         TEST(a_new_epoch_fences_at_once),
         TEST(producer_ids_are_never_given_twice),
