@@ -193,6 +193,24 @@ static void key_behind_the_events(void **state)
     assert_string_equal(err.text, "x-opt-partition-key is a uint, not a string");
 }
 
+/* It counts before that of an event, so a bad one is not passed over for a good one there. */
+static void a_bad_key_of_the_envelope_is_refused(void **state)
+{
+    static const char wrong[] = "\x00\x53\x72\xc1\x18\x02\xa3\x13"
+                                "x-opt-partition-key\x52\x07";
+    struct payload event = {.len = 0};
+    struct weir__batch b;
+
+    (void)state;
+    payload_key(&event, "inner");
+    payload_event(&event, "x", 0);
+    payload.len = 0;
+    payload_raw(&payload, wrong, sizeof wrong - 1);
+    payload_data(&payload, event.at, event.len);
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
+    assert_string_equal(err.text, "x-opt-partition-key is a uint, not a string");
+}
+
 static void refused(void **state)
 {
     struct weir__batch b;
@@ -457,6 +475,7 @@ int main(void)
         cmocka_unit_test(single_message_in_and_out),
         cmocka_unit_test(key_of_the_first_event),
         cmocka_unit_test(key_behind_the_events),
+        cmocka_unit_test(a_bad_key_of_the_envelope_is_refused),
         cmocka_unit_test(refused),
         cmocka_unit_test(what_cannot_be_delivered_is_refused),
         cmocka_unit_test(limits),

@@ -608,21 +608,32 @@ static void copies_of_different_age(void **state)
         }
 }
 
-/* What cannot be read for the moment is no reason to take an older copy. */
+/* What cannot be read for the moment, at whichever step and of whichever copy, is no reason to take
+ * an older copy. */
 static void a_short_want_is_no_damage(void **state)
 {
-    struct simfs_fault fault = {.kinds = SIMFS_OPEN, .at = 1, .rc = WEIR_EBUSY};
+    static const unsigned steps[] = {SIMFS_OPEN, SIMFS_SIZE, SIMFS_READ};
     struct simfs *disk = saved_disk();
     struct weir__catalog_store s;
     struct weir__catalog c;
     struct lines lines = {0};
+    char want[128];
 
     (void)state;
-    simfs_fail(disk, &fault);
-    assert_int_equal(load(disk, &c, &s, &lines), WEIR_EBUSY);
-    assert_string_equal(err.text,
-                        "the catalogue cannot be read: " DIR "/catalog.0: simulated fault");
+    for (int i = 0; i < 6; i++) {
+        struct simfs_fault fault = {.kinds = steps[i / 2],
+                                    .at = 1 + (uint64_t)i % 2,
+                                    .rc = WEIR_EBUSY};
+        snprintf(want, sizeof want,
+                 "the catalogue cannot be read: " DIR "/catalog.%d: simulated fault", i % 2);
+        simfs_fail(disk, &fault);
+        assert_int_equal(load(disk, &c, &s, &lines), WEIR_EBUSY);
+        assert_string_equal(err.text, want);
+        assert_int_equal(c.hub_count, 0);
+        simfs_fail(disk, NULL);
+    }
     assert_int_equal(lines.warnings + lines.errors, 0);
+    assert_int_equal(simfs_open_files(disk), 0);
     assert_int_equal(load(disk, &c, &s, &lines), 0);
     weir__catalog_fini(&c);
     simfs_free(disk);
