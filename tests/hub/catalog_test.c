@@ -663,23 +663,28 @@ static void crashes_while_saving(void **state)
     assert_true(at > 8 && images > 400);
 }
 
-/* Each call fails once. What is called "not stored" is never found later; what is called stored
- * always is. */
+/* Each call fails once, and each write with all that follow it. What is called "not stored" is never
+ * found later; what is called stored always is. */
 static void faults_while_saving(void **state)
 {
     static const int codes[] = {WEIR_EIO, WEIR_ENOSPACE};
-    bool struck = true;
+    bool struck = true, any;
 
     (void)state;
-    for (uint64_t at = 1; struck; at++) {
-        for (int k = 0; k < 2; k++) {
+    for (uint64_t at = 1; struck; at++, struck = any) {
+        any = false;
+        for (int k = 0; k < 4; k++) {
             struct simfs *disk = saved_disk(), *after;
-            struct simfs_fault fault = {
-                .kinds = SIMFS_CHANGES, .at = at, .rc = codes[k], .short_write = true, .seed = at};
+            struct simfs_fault fault = {.kinds = k < 2 ? SIMFS_CHANGES : SIMFS_WRITE,
+                                        .at = at,
+                                        .persistent = k >= 2,
+                                        .rc = codes[k % 2],
+                                        .short_write = true,
+                                        .seed = at};
             int rc;
             simfs_fail(disk, &fault);
             rc = save_next(disk);
-            struck = simfs_failed(disk);
+            any |= simfs_failed(disk);
             simfs_fail(disk, NULL);
             for (uint64_t n = 0; n < 8; n++) {
                 after = simfs_crash(disk, n ? SIMFS_KEEP_RANDOM : SIMFS_KEEP_ALL, n);
