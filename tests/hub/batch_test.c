@@ -399,6 +399,20 @@ static void writer_fills_up(void **state)
     weir__batch_writer_fini(&w);
 }
 
+static void a_batch_that_is_cut_is_told(void **state)
+{
+    struct weir__batch b;
+
+    (void)state;
+    payload_batch(&payload, NULL, "x", 2);
+    payload_raw(&payload,
+                "\x00\x53\x75\xa0\x05"
+                "ab",
+                7);
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), WEIR_EINVAL);
+    assert_string_equal(err.text, "message section data, byte 43: ends too early");
+}
+
 /* What is no message leaves the batch as it was. */
 static void writer_refuses_what_is_no_message(void **state)
 {
@@ -477,6 +491,7 @@ int main(void)
         cmocka_unit_test(key_behind_the_events),
         cmocka_unit_test(a_bad_key_of_the_envelope_is_refused),
         cmocka_unit_test(refused),
+        cmocka_unit_test(a_batch_that_is_cut_is_told),
         cmocka_unit_test(what_cannot_be_delivered_is_refused),
         cmocka_unit_test(limits),
         cmocka_unit_test(hostile_payloads),

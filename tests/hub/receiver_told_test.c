@@ -133,6 +133,41 @@ static void places_move_when_there_become_more(void **state)
     weir__receiver_close(other);
 }
 
+/* Of a newer weir, perhaps: it is said what is unknown, also behind events that were read. */
+static void a_batch_with_unknown_flags_is_told(void **state)
+{
+    static const uint8_t section[] = {0x00, 0x53, 0x75, 0xa0, 0x05, 0x00, 0x53, 0x75, 0xa0, 0x00};
+    struct weir__batch foreign = {.count = 1,
+                                  .attrs = 4,
+                                  .parts = 1,
+                                  .body = {{section, sizeof section}}};
+    struct weir__log_receipt receipt = {0};
+    struct weir__receiver *r = attach(NULL, 0);
+    uint64_t first, last;
+
+    (void)state;
+    publish("before", 2);
+    assert_int_equal(weir__hub_publish_wait(hub, &foreign, 0, NULL, INT64_MAX, &receipt, &w.err),
+                     0);
+    publish("after", 1);
+    assert_int_equal(weir__receiver_next(r, &take, &w.err), 0);
+    assert_int_equal(take.count, 2);
+    for (int i = 0; i < 2; i++) {
+        w.err = (struct weir_error){0};
+        assert_int_equal(weir__receiver_next(r, &take, &w.err), WEIR_EVERSION);
+        assert_int_equal(w.err.code, WEIR_EVERSION);
+        assert_string_equal(w.err.text, "the batch at sequence 2 has unknown flags 0x4");
+        assert_int_equal(take.count, 0);
+    }
+    weir__receiver_skip(r, &first, &last);
+    assert_int_equal(first, 2);
+    assert_int_equal(last, 2);
+    assert_int_equal(weir__receiver_next(r, &take, &w.err), 0);
+    assert_int_equal(take.count, 1);
+    assert_true(world_is_event(&events[0], "after", 0));
+    weir__receiver_close(r);
+}
+
 /* Neither who is cancelled nor who waits in vain keeps what it was given before. */
 static void a_wait_in_vain_gives_nothing(void **state)
 {
@@ -237,6 +272,7 @@ int main(void)
         TEST(who_cannot_attach_is_told_why),
         TEST(what_goes_is_named),
         TEST(places_move_when_there_become_more),
+        TEST(a_batch_with_unknown_flags_is_told),
         TEST(a_wait_in_vain_gives_nothing),
         TEST(what_is_given_is_counted),
         TEST(a_skip_without_damage_moves_nothing),
