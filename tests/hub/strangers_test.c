@@ -102,12 +102,36 @@ static void the_next_id_may_be_taken(void **state)
     }
 }
 
+/* Without room to note that it was deleted, a hub stays: its folder would be taken for an orphan. */
+static void what_cannot_be_noted_is_not_deleted(void **state)
+{
+    struct weir__catalog *c = &w.ns->catalog;
+    struct weir__hub *hub;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    for (uint64_t id = FIRST; c->removed_count < WEIR__CATALOG_REMOVED_MAX; id++)
+        assert_int_equal(weir__catalog_add_removed(c, id, &w.err), 0);
+    assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), WEIR_ELIMIT);
+    assert_string_equal(w.err.text, "deleting hub 'homes': there are 1024 deleted hubs whose "
+                                    "folders are to be removed already, and no more are allowed");
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(world_publish(&w, hub, 0, "x", 1, NULL), 0);
+    weir__hub_release(hub);
+    assert_int_equal(world_close(&w), 0);
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(w.ns->catalog.hub_count, 1);
+    assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+    assert_int_equal(folders_left(), 0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(one_opening_looks_at_so_many),
         CASE(the_next_id_may_be_taken),
+        CASE(what_cannot_be_noted_is_not_deleted),
     };
 
     return cmocka_run_group_tests_name("strangers", tests, NULL, NULL);
