@@ -191,6 +191,29 @@ static void refusals_say_why(void **state)
     assert_int_equal(weir__backup_restore(TO, "locked", &o, &result, &m.world.err), 0);
 }
 
+/* While a run is at the backup, or somebody else at the target. */
+static void what_somebody_is_at_is_left_alone(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+    struct weir__file *lock;
+
+    (void)state;
+    assert_int_equal(fs->ops->open(fs, TO "/lock", WEIR__FS_LOCK, &lock, &m.world.err), 0);
+    assert_int_equal(check_on(m.world.disk), WEIR_ELOCKED);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), WEIR_ELOCKED);
+    assert_false(is_there(m.world.disk, "r/"));
+    weir__file_close(lock);
+    assert_int_equal(check_on(m.world.disk), 0);
+    simfs_put(m.world.disk, "r/lock", "", 0);
+    assert_int_equal(fs->ops->open(fs, "r/lock", WEIR__FS_LOCK, &lock, &m.world.err), 0);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), WEIR_ELOCKED);
+    assert_true(is_there(m.world.disk, "r/lock"));
+    assert_false(is_there(m.world.disk, "r/hub"));
+    weir__file_close(lock);
+    assert_int_equal(simfs_open_files(m.world.disk), 0);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), 0);
+}
+
 /* A path of a data folder, or of a backup, has 1024 bytes at most; a longer one is refused before anything is
  * made. */
 static void paths_have_a_length(void **state)
@@ -424,6 +447,8 @@ int main(void)
         TEST(the_copy_is_read_again),
         TEST(a_restore_that_is_cut_off_is_refused),
         TEST(what_was_read_is_counted),
+        TEST(what_was_read_is_counted),
+        TEST(what_somebody_is_at_is_left_alone),
         TEST(paths_have_a_length),
         TEST(a_backup_without_a_lock_is_read),
     };
