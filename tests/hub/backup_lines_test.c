@@ -221,6 +221,15 @@ static void orphans_are_told_of(void **state)
 
 /* ---- damage ---- */
 
+static int backup_unread(const char *to)
+{
+    o = model_options(&m, m.world.disk);
+    o.logger = (struct weir__logger){listen, NULL};
+    o.no_verify = true;
+    line_count = 0;
+    return weir__backup_run(WORLD_DIR, to, &o, &result, &m.world.err);
+}
+
 #define DAMAGE "damage hub=a file=" WORLD_DIR HUB "/00000001.seg "
 #define FLIPPED 20000u
 
@@ -249,6 +258,30 @@ static void damage_has_a_place(void **state)
     assert_true(line_count > 1);
     assert_string_equal(lines[0], DAMAGE "byte=0 bytes=8192: the disk cannot read all of it");
     assert_int_equal(result.damaged, line_count);
+}
+
+/* Of what is not read again, only that is known which shows by its length. */
+static void a_cut_file_shows_without_reading(void **state)
+{
+    static uint8_t bytes[2 << 20];
+    const char *path = WORLD_DIR HUB "/00000001.seg";
+    char want[200];
+    long len;
+
+    (void)state;
+    for (int i = 0; i < 120; i++) model_publish(&m, 0, 0, 150);
+    len = simfs_peek(m.world.disk, path, bytes, sizeof bytes, 0);
+    assert_in_range(len, 1, sizeof bytes - 1);
+    assert_int_equal(backup_unread("whole"), 0);
+    assert_int_equal(line_count, 0);
+    assert_int_equal(result.damaged, 0);
+    simfs_put(m.world.disk, path, bytes, (size_t)len - 4096);
+    assert_int_equal(backup_unread("cut"), 0);
+    snprintf(want, sizeof want, DAMAGE "byte=%ld bytes=4096: the file was cut", len - 4096);
+    assert_lines(1, want);
+    assert_int_equal(result.damaged, 1);
+    assert_int_equal(weir__backup_check("cut", &o, &result, &m.world.err), 0);
+    assert_int_equal(result.damaged, 1);
 }
 
 /* The second backup has what the folder has lost. */
@@ -341,6 +374,7 @@ int main(void)
         TEST(a_file_that_cannot_be_opened),
         TEST(orphans_are_told_of),
         TEST(damage_has_a_place),
+        TEST(a_cut_file_shows_without_reading),
         TEST(lost_segments_are_counted),
         TEST(a_damaged_backup_is_not_written_over),
         TEST(an_unfinished_backup_is_finished),

@@ -388,6 +388,33 @@ static void a_copy_of_before_the_seal_stays(void **state)
     world_fini(&m.world);
 }
 
+#define HEADS 4096 /* in a segment's file; the second copy of them is its last block */
+
+/* As before, but what the next segment knows of it cannot be read: nobody knows whether the two are of
+ * one line, so the copy does not pass for what the damaged file was. */
+static void what_cannot_be_compared_is_not_taken(void **state)
+{
+    static struct model m;
+    struct weir__backup_result r;
+    const char *next = WORLD_DIR HUB "/00000002.seg";
+    uint64_t len;
+
+    (void)state;
+    back_up_and_crash(&m);
+    damage_batch(m.world.disk, FIRST, 1);
+    open_damaged(&m);
+    roll(&m);
+    model_publish(&m, 0, 0, 7);
+    len = simfs_size(m.world.disk, next);
+    simfs_flip(m.world.disk, next, 8 * (uint64_t)HEADS);
+    simfs_flip(m.world.disk, next, 8 * (len - WEIR__FS_BLOCK));
+    assert_int_equal(model_backup(&m, m.world.disk, &r), 0);
+    assert_int_equal(r.left_out, 1); /* the hub stays as it was there */
+    assert_int_equal(r.damaged, 0);
+    assert_int_equal(r.events, 15);
+    world_fini(&m.world);
+}
+
 /* ---- any history of one line ---- */
 
 static void publish_few(struct model *m, uint64_t *dice, uint64_t most)
@@ -558,6 +585,7 @@ int main(void)
         cmocka_unit_test(rotten_copies_of_what_has_expired_stay),
         cmocka_unit_test(a_copy_that_knows_more_stays),
         cmocka_unit_test(a_copy_of_before_the_seal_stays),
+        cmocka_unit_test(what_cannot_be_compared_is_not_taken),
         cmocka_unit_test(one_line_is_filled),
         cmocka_unit_test(segments_of_version_1_are_filled),
     };
