@@ -284,6 +284,30 @@ static void a_cut_file_shows_without_reading(void **state)
     assert_int_equal(result.damaged, 1);
 }
 
+/* What has grown takes the place of its copy, unless it is damaged: nobody has looked where. */
+static void a_cut_file_that_grew_is_not_taken(void **state)
+{
+    static uint8_t bytes[2 << 20];
+    const char *path = WORLD_DIR HUB "/00000001.seg";
+    long len;
+
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        assert_int_equal(backup_unread(TO), 0);
+        assert_int_equal(result.left_out, 0);
+        assert_int_equal(result.events, 11 + cut * 3);
+        model_publish(&m, 0, 0, 3);
+    }
+    len = simfs_peek(m.world.disk, path, bytes, sizeof bytes, 0);
+    simfs_put(m.world.disk, path, bytes, (size_t)len - 4096);
+    assert_int_equal(backup_unread(TO), 0);
+    assert_int_equal(result.left_out, 1);
+    assert_int_equal(line_count, 3);
+    assert_string_equal(lines[1], "hub a cannot be read: the backup keeps what it had of it");
+    assert_non_null(strstr(lines[2], "hub a: segment 1 is damaged, and " TO HUB));
+    assert_int_equal(result.events, 14);
+}
+
 /* The second backup has what the folder has lost. */
 static void lost_segments_are_counted(void **state)
 {
@@ -375,6 +399,7 @@ int main(void)
         TEST(orphans_are_told_of),
         TEST(damage_has_a_place),
         TEST(a_cut_file_shows_without_reading),
+        TEST(a_cut_file_that_grew_is_not_taken),
         TEST(lost_segments_are_counted),
         TEST(a_damaged_backup_is_not_written_over),
         TEST(an_unfinished_backup_is_finished),

@@ -113,6 +113,55 @@ static void batches_have_a_ceiling(void **state)
     assert_int_equal(world_open(&w), 0);
 }
 
+static void write_lock(const char *text)
+{
+    const char *path = WORLD_DIR "/" WEIR__NAMESPACE_LOCK;
+    struct weir__bytes part = weir__bytes_of(text, strlen(text));
+    struct weir__file *file = NULL;
+
+    if (is_there(path)) assert_int_equal(w.options.fs->ops->remove(w.options.fs, path, NULL), 0);
+    assert_int_equal(w.options.fs->ops->open(w.options.fs, path, WEIR__FS_CREATE, &file, &w.err),
+                     0);
+    assert_int_equal(file->ops->write(file, &part, 1, 0, &w.err), 0);
+    weir__file_close(file);
+}
+
+/* By the number in the lock file, where there is one; what the system says otherwise has the folder's
+ * name. */
+static void who_has_the_folder_is_named(void **state)
+{
+    static const char by_system[] =
+        "opening " WORLD_DIR ": " WORLD_DIR ": folder is in use by process 4242";
+    static const struct {
+        const char *text, *want;
+        bool unreadable;
+    } rows[] = {
+        {"777\n", "opening " WORLD_DIR ": " WORLD_DIR "/lock: folder is in use by process 777",
+         false},
+        {"1", "opening " WORLD_DIR ": " WORLD_DIR "/lock: folder is in use by process 1", false},
+        {"", by_system, false},
+        {"0\n", by_system, false},
+        {"-5\n", by_system, false},
+        {"nobody\n", by_system, false},
+        {"777\n", by_system, true},
+    };
+    struct weir__namespace *second;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        write_lock(rows[i].text);
+        if (rows[i].unreadable)
+            simfs_fail(w.disk, &(struct simfs_fault){.kinds = SIMFS_READ,
+                                                     .at = 1,
+                                                     .persistent = true,
+                                                     .rc = WEIR_EIO});
+        assert_fails(weir__namespace_open(&second, WORLD_DIR, &w.options, &w.err), WEIR_ELOCKED,
+                     rows[i].want);
+        simfs_fail(w.disk, NULL);
+        assert_null(second);
+    }
+}
+
 static void an_unknown_outcome_stops_changes(void **state)
 {
     struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 2, .rc = WEIR_EIO, .seed = 1};
@@ -190,7 +239,7 @@ int main(void)
         TEST(folders_are_known_by_their_names), TEST(the_largest_id_is_the_last),
         TEST(a_list_ends_when_told_to),         TEST(batches_have_a_ceiling),
         TEST(an_unknown_outcome_stops_changes), TEST(a_close_that_fails_names_the_hub),
-        TEST(a_step_that_fails_stops_no_other),
+        TEST(a_step_that_fails_stops_no_other), TEST(who_has_the_folder_is_named),
     };
 
     return cmocka_run_group_tests_name("opening", tests, NULL, NULL);

@@ -270,6 +270,9 @@ static void runs_that_are_refused_say_why(void **state)
                            "'weir backup' made");
     assert_fails(backup(WORLD_DIR, "no/such"), WEIR_EINVAL,
                  "no/such cannot be made: the folder around it is missing");
+    assert_fails(backup("nowhere", "other"), WEIR_ENOTFOUND,
+                 "no good catalogue: nowhere/catalog.0: no such file or folder; "
+                 "nowhere/catalog.1: no such file or folder");
     assert_fails(backup(TO, "other"), WEIR_EINVAL,
                  "this is a backup, and using it would change it: make a folder of it with 'weir "
                  "restore'");
@@ -280,6 +283,21 @@ static void runs_that_are_refused_say_why(void **state)
     assert_fails(backup("second", TO), WEIR_EINVAL,
                  TO " is a backup of another folder than second; choose a new one");
     assert_int_equal(check_on(m.world.disk), 0); /* which none of them has changed */
+}
+
+/* A folder with hubs in it has lost its catalogue, which is another matter than that there is none. */
+static void a_folder_without_its_catalogue_is_refused(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+
+    (void)state;
+    assert_int_equal(fs->ops->remove(fs, WORLD_DIR "/catalog.0", NULL), 0);
+    assert_int_equal(fs->ops->remove(fs, WORLD_DIR "/catalog.1", NULL), 0);
+    assert_fails(backup(WORLD_DIR, "other"), WEIR_ECORRUPT,
+                 "there are hubs, but: no good catalogue: " WORLD_DIR
+                 "/catalog.0: no such file or folder; " WORLD_DIR
+                 "/catalog.1: no such file or folder");
+    assert_false(is_there(m.world.disk, "other"));
 }
 
 /* Whoever published after the moment keeps its id for itself. */
@@ -442,6 +460,7 @@ int main(void)
         TEST(what_the_disk_cannot_read_is_told),
         TEST(refusals_say_why),
         TEST(runs_that_are_refused_say_why),
+        TEST(a_folder_without_its_catalogue_is_refused),
         TEST(ids_of_producers_are_passed_over),
         TEST(what_fails_leaves_nothing),
         TEST(the_copy_is_read_again),
