@@ -70,6 +70,37 @@ static void the_newer_good_copy_is_read(void **state)
     }
 }
 
+/* What cannot be read for the moment says nothing, so the other copy does not stand in for it; what
+ * the disk cannot read is bad. */
+static void a_short_want_is_no_damage(void **state)
+{
+    static const unsigned steps[] = {SIMFS_OPEN, SIMFS_SIZE, SIMFS_READ};
+    struct simfs *disk = simfs_new();
+    enum weir__manifest_other other;
+    struct weir__manifest got;
+    char want[100];
+
+    (void)state;
+    for (int copy = 0; copy < 2; copy++) put_copy(disk, copy, 4 + copy);
+    for (int i = 0; i < 12; i++) {
+        int which = i % 2, rc = i < 6 ? WEIR_EBUSY : WEIR_EIO;
+        struct simfs_fault fault = {.kinds = steps[i / 2 % 3], .at = 1 + (uint64_t)which, .rc = rc};
+
+        simfs_fail(disk, &fault);
+        rc = weir__manifest_load(simfs_fs(disk), DIR, &got, &other, &err);
+        simfs_fail(disk, NULL);
+        assert_int_equal(other, WEIR__MANIFEST_BAD);
+        assert_int_equal(rc, i < 6 ? WEIR_EBUSY : 0);
+        snprintf(want, sizeof want, DIR "/manifest.%d: " DIR "/manifest.%d: simulated fault", which,
+                 which);
+        if (rc != 0) assert_string_equal(err.text, want);
+        assert_int_equal(got.generation, rc != 0 ? 0 : 5 - which);
+        weir__manifest_fini(&got);
+    }
+    assert_int_equal(simfs_open_files(disk), 0);
+    simfs_free(disk);
+}
+
 /* The first copy of a generation is the one of its parity; a shorter one leaves nothing behind it. */
 static void copies_are_written_in_turn(void **state)
 {
@@ -135,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_newer_good_copy_is_read),
+        TEST(a_short_want_is_no_damage),
         TEST(copies_are_written_in_turn),
         TEST(a_long_path_is_refused),
         TEST(what_could_not_be_read_is_not_written),

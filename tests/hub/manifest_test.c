@@ -212,6 +212,8 @@ static void what_cannot_be_is_refused(void **state)
     set(hub_at() + 5 * 8, WEIR__LOG_PARTITIONS_MAX + 1, hub);
     set(hub_at() + 6 * 8, 0, hub); /* secret */
     set(hub_at() + 6 * 8, 1, NULL);
+    set(hub_at() + 11 * 8, UINT32_MAX, NULL); /* epoch */
+    set(hub_at() + 11 * 8, (uint64_t)UINT32_MAX + 1, hub);
     set(hub_at() + 22 * 8, 0, hub); /* segments */
     set(hub_at() + 22 * 8, SEGMENTS + 1, hub);
     set(hub_at() + 23 * 8, EXTRAS + 1, hub); /* other files */
