@@ -308,6 +308,21 @@ static void a_cut_file_that_grew_is_not_taken(void **state)
     assert_int_equal(result.events, 14);
 }
 
+/* A header that is there twice and bad once is told, and its segment taken: nothing of it is lost. */
+static void a_segment_with_one_good_header_is_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(backup(m.world.disk), 0);
+    model_publish(&m, 0, 0, 3);
+    simfs_flip(m.world.disk, WORLD_DIR HUB "/00000001.seg", 8 * 20);
+    assert_int_equal(backup(m.world.disk), 0);
+    assert_int_equal(result.left_out, 0);
+    assert_int_equal(result.damaged, 1);
+    assert_int_equal(result.events, 14);
+    assert_int_equal(line_count, 1);
+    assert_memory_equal(lines[0], DAMAGE "byte=0 ", strlen(DAMAGE "byte=0 "));
+}
+
 /* The second backup has what the folder has lost. */
 static void lost_segments_are_counted(void **state)
 {
@@ -400,6 +415,7 @@ int main(void)
         TEST(damage_has_a_place),
         TEST(a_cut_file_shows_without_reading),
         TEST(a_cut_file_that_grew_is_not_taken),
+        TEST(a_segment_with_one_good_header_is_taken),
         TEST(lost_segments_are_counted),
         TEST(a_damaged_backup_is_not_written_over),
         TEST(an_unfinished_backup_is_finished),
