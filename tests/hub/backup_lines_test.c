@@ -160,6 +160,33 @@ static void a_file_that_cannot_be_opened(void **state)
     assert_true(left_out >= HUBS);
 }
 
+/* A file that has gone when it is to be opened is no damage of what was copied: the run begins again,
+ * leaves the hub out, or fails, and what it calls a backup can be restored. */
+static void a_file_that_has_gone(void **state)
+{
+    int whole = 0;
+    bool struck = true;
+
+    (void)state;
+    for (uint64_t at = 1; struck; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+        struct simfs_fault fault = {.kinds = SIMFS_OPEN, .at = at, .rc = WEIR_ENOTFOUND};
+
+        simfs_fail(disk, &fault);
+        if (backup(disk) == 0) {
+            struck = simfs_failed(disk);
+            simfs_fail(disk, NULL);
+            assert_int_equal(result.damaged, 0);
+            assert_int_equal(result.hubs + result.left_out, HUBS);
+            assert_int_equal(line_count, 2 * result.left_out);
+            whole += result.left_out == 0;
+            assert_int_equal(model_restore(&m, disk, "r", &result), 0);
+        }
+        simfs_free(disk);
+    }
+    assert_true(whole > 30);
+}
+
 /* ---- orphans ---- */
 
 static void copy_folder(uint64_t to)
@@ -388,6 +415,24 @@ static void a_damaged_backup_is_not_written_over(void **state)
     assert_int_equal(weir__backup_run(WORLD_DIR, "begun", &o, &result, &m.world.err), 0);
 }
 
+/* Each run is a generation, which both copies of the manifest have at its end. */
+static void runs_are_counted(void **state)
+{
+    struct weir__manifest manifest;
+    enum weir__manifest_other other;
+
+    (void)state;
+    for (uint64_t run = 1; run < 4; run++) {
+        assert_int_equal(backup(m.world.disk), 0);
+        assert_int_equal(weir__manifest_load(simfs_fs(m.world.disk), TO, &manifest, &other,
+                                             &m.world.err),
+                         0);
+        assert_int_equal(manifest.generation, run);
+        assert_int_equal(other, WEIR__MANIFEST_EQUAL);
+        weir__manifest_fini(&manifest);
+    }
+}
+
 /* An earlier run has ended between the manifest and what follows from it. */
 static void an_unfinished_backup_is_finished(void **state)
 {
@@ -411,6 +456,7 @@ int main(void)
         TEST(an_older_folder_does_not_replace_a_newer_backup),
         TEST(a_hub_that_cannot_be_read),
         TEST(a_file_that_cannot_be_opened),
+        TEST(a_file_that_has_gone),
         TEST(orphans_are_told_of),
         TEST(damage_has_a_place),
         TEST(a_cut_file_shows_without_reading),
@@ -418,6 +464,7 @@ int main(void)
         TEST(a_segment_with_one_good_header_is_taken),
         TEST(lost_segments_are_counted),
         TEST(a_damaged_backup_is_not_written_over),
+        TEST(runs_are_counted),
         TEST(an_unfinished_backup_is_finished),
     };
 

@@ -73,6 +73,8 @@ static void default_group(void **state)
     assert_int_equal(weir__name_check(WEIR__NAME_GROUP, "$Default", NULL), 0);
     assert_int_equal(weir__name_check(WEIR__NAME_GROUP, "$default", NULL), 0);
     assert_int_equal(weir__name_check(WEIR__NAME_GROUP, "$Defaul", NULL), WEIR_EINVAL);
+    assert_int_equal(weir__name_check_bytes(WEIR__NAME_GROUP, "$Default/", 8, NULL), 0);
+    assert_int_equal(weir__name_check_bytes(WEIR__NAME_GROUP, "$Default/", 9, NULL), WEIR_EINVAL);
     assert_int_equal(weir__name_check_bytes(WEIR__NAME_GROUP, "a\0b", 3, NULL), WEIR_EINVAL);
 }
 

@@ -113,6 +113,20 @@ static void batches_have_a_ceiling(void **state)
     assert_int_equal(world_open(&w), 0);
 }
 
+/* An opening that makes nothing looks twice, and tells once. */
+static void a_bad_copy_is_told_once(void **state)
+{
+    (void)state;
+    w.options.must_exist = true;
+    for (int which = 0; which < 2; which++) {
+        assert_int_equal(world_close(&w), 0);
+        simfs_put(w.disk, which ? WORLD_DIR "/catalog.1" : WORLD_DIR "/catalog.0", "garbage", 7);
+        w.warnings = w.errors = 0;
+        assert_int_equal(world_open(&w), 0);
+        assert_int_equal(w.warnings + w.errors, 1);
+    }
+}
+
 static void write_lock(const char *text)
 {
     const char *path = WORLD_DIR "/" WEIR__NAMESPACE_LOCK;
@@ -240,6 +254,7 @@ int main(void)
         TEST(a_list_ends_when_told_to),         TEST(batches_have_a_ceiling),
         TEST(an_unknown_outcome_stops_changes), TEST(a_close_that_fails_names_the_hub),
         TEST(a_step_that_fails_stops_no_other), TEST(who_has_the_folder_is_named),
+        TEST(a_bad_copy_is_told_once),
     };
 
     return cmocka_run_group_tests_name("opening", tests, NULL, NULL);
