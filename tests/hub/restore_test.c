@@ -231,6 +231,9 @@ static void paths_have_a_length(void **state)
     assert_fails(weir__backup_run(WORLD_DIR, path, &o, &result, &m.world.err), WEIR_ETOOBIG,
                  "the folder's path is too long");
     assert_false(is_there(m.world.disk, "ppp"));
+    assert_fails(weir__backup_run(path, "target", &o, &result, &m.world.err), WEIR_ETOOBIG,
+                 "the folder's path has 1025 bytes, the most is 1024");
+    assert_false(is_there(m.world.disk, "target"));
     path[1024] = '\0';
     assert_int_equal(weir__backup_restore(TO, path, &o, &result, &m.world.err), 0);
     path[0] = 'q';
@@ -298,6 +301,40 @@ static void a_folder_without_its_catalogue_is_refused(void **state)
                  "/catalog.0: no such file or folder; " WORLD_DIR
                  "/catalog.1: no such file or folder");
     assert_false(is_there(m.world.disk, "other"));
+}
+
+static void lose_power(void)
+{
+    struct simfs *after = simfs_crash(m.world.disk, SIMFS_KEEP_NONE, 0);
+
+    simfs_free(m.world.disk);
+    m.world.disk = after;
+    o = model_options(&m, after);
+    m.world.options.fs = simfs_fs(after);
+}
+
+/* Power is lost as soon as a run says that it is done: all that it made is on the disk. */
+static void what_is_done_outlives_a_crash(void **state)
+{
+    struct standing is;
+
+    (void)state;
+    for (int run = 0; run < 2; run++) {
+        lose_power();
+        assert_int_equal(check_on(m.world.disk), 0);
+        assert_int_equal(result.damaged, 0);
+        assert_int_equal(world_open(&m.world), 0);
+        model_publish_some(&m, 3);
+        assert_int_equal(world_create(&m.world, run ? "d" : "c", 1), 0);
+        assert_int_equal(world_close(&m.world), 0);
+        assert_int_equal(backup(WORLD_DIR, TO), 0);
+    }
+    lose_power();
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), 0);
+    lose_power();
+    model_check_folder(&m, m.world.disk, "r", &is);
+    assert_int_equal(is.next[0][0], m.lines[0][0].next);
+    assert_int_equal(is.next[1][1], m.lines[1][1].next);
 }
 
 /* Whoever published after the moment keeps its id for itself. */
@@ -460,6 +497,7 @@ int main(void)
         TEST(what_the_disk_cannot_read_is_told),
         TEST(refusals_say_why),
         TEST(runs_that_are_refused_say_why),
+        TEST(what_is_done_outlives_a_crash),
         TEST(a_folder_without_its_catalogue_is_refused),
         TEST(ids_of_producers_are_passed_over),
         TEST(what_fails_leaves_nothing),
