@@ -217,6 +217,66 @@ static void what_is_given_is_counted(void **state)
     weir__receiver_close(r);
 }
 
+static void assert_delivered(uint64_t count, uint64_t bytes)
+{
+    struct weir__hub_stats stats;
+
+    weir__hub_stats(hub, &stats);
+    assert_int_equal(stats.delivered_events, count);
+    assert_int_equal(stats.delivered_bytes, bytes);
+}
+
+/* What comes back costs no credit, and is not counted when it is given again. */
+static void what_comes_back_is_counted_once(void **state)
+{
+    struct payload one = {.len = 0};
+    struct weir__receiver *r = attach(NULL, 0);
+
+    (void)state;
+    payload_event(&one, "x", 0);
+    publish("x", 5);
+    weir__receiver_credit_set(r, 10);
+    assert_int_equal(weir__receiver_next(r, &take, &w.err), 0);
+    events[5].message.len = 1000; /* of somebody else */
+    weir__receiver_return(r, events + 3, 2);
+    assert_int_equal(weir__receiver_credit(r), 7);
+    assert_int_equal(weir__receiver_sequence(r), 3);
+    for (uint64_t n = 5; n < 7; n++) {
+        assert_delivered(5, 5 * one.len);
+        assert_int_equal(weir__receiver_next(r, &take, &w.err), 0);
+        assert_int_equal(take.count, n == 5 ? 2 : 1);
+        if (n == 5) publish("x", 1);
+    }
+    assert_delivered(6, 6 * one.len);
+    assert_int_equal(weir__receiver_credit(r), 4);
+    weir__receiver_close(r);
+}
+
+/* Nor a batch, of which only what was asked for was counted. */
+static void a_batch_that_comes_back_is_counted_once(void **state)
+{
+    const struct weir__log_view *view;
+    struct weir__receiver *r;
+    uint64_t bytes = 0;
+
+    (void)state;
+    publish("x", 5);
+    publish("y", 2);
+    r = attach(NULL, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
+        assert_int_equal(view->skip, 1);
+        assert_int_equal(weir__receiver_sequence(r), 5);
+        bytes = view->body.len;
+        if (i == 0) weir__receiver_return_batch(r, view);
+        if (i == 0) assert_int_equal(weir__receiver_sequence(r), 1);
+        assert_delivered(4, bytes);
+    }
+    assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
+    assert_delivered(6, bytes + view->body.len);
+    weir__receiver_close(r);
+}
+
 /* Nothing is damaged, so nothing is passed over. */
 static void a_skip_without_damage_moves_nothing(void **state)
 {
@@ -275,6 +335,8 @@ int main(void)
         TEST(a_batch_with_unknown_flags_is_told),
         TEST(a_wait_in_vain_gives_nothing),
         TEST(what_is_given_is_counted),
+        TEST(what_comes_back_is_counted_once),
+        TEST(a_batch_that_comes_back_is_counted_once),
         TEST(a_skip_without_damage_moves_nothing),
         TEST(what_the_disk_cannot_read_is_passed_over_when_told_to),
     };

@@ -88,6 +88,25 @@ static void one_opening_looks_at_so_many(void **state)
     assert_int_equal(w.ns->catalog.removed_count, 0);
 }
 
+/* A folder that was to go and is still there goes, and then there is nothing to be known of it. */
+static void what_is_left_of_a_deletion_goes(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_REMOVE, .at = 1, .rc = WEIR_EIO, .persistent = true};
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    simfs_fail(w.disk, &fault);
+    assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+    for (int removable = 0; removable < 2; removable++) {
+        assert_int_equal(world_close(&w), 0);
+        if (removable) simfs_fail(w.disk, NULL);
+        assert_int_equal(world_open(&w), 0);
+        assert_int_equal(folders_left(), !removable);
+        assert_int_equal(w.ns->catalog.removed_count, !removable);
+    }
+    assert_int_equal(w.ns->orphan_count, 0);
+}
+
 /* Its id is not given to a hub, not even when it would have been the next. */
 static void the_next_id_may_be_taken(void **state)
 {
@@ -130,6 +149,7 @@ int main(void)
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(one_opening_looks_at_so_many),
+        CASE(what_is_left_of_a_deletion_goes),
         CASE(the_next_id_may_be_taken),
         CASE(what_cannot_be_noted_is_not_deleted),
     };
