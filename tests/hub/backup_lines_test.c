@@ -266,6 +266,7 @@ static void damage_has_a_place(void **state)
     const char *path = WORLD_DIR HUB "/00000001.seg";
     struct simfs *disk;
     unsigned long long at, len;
+    uint64_t segments;
     char text[200];
 
     (void)state;
@@ -278,6 +279,12 @@ static void damage_has_a_place(void **state)
                      3);
     assert_true(at <= FLIPPED && FLIPPED < at + len && len < 1 << 20);
     assert_int_equal(result.damaged, 1);
+    segments = result.segments_copied;
+    assert_int_equal(backup(disk), 0); /* which is known now, and does not pass for good */
+    assert_int_equal(line_count, 0);
+    assert_int_equal(result.damaged, 1);
+    assert_int_equal(result.segments_reused, segments);
+    assert_int_equal(result.segments_copied, 0);
     simfs_free(disk);
     simfs_spoil(m.world.disk, path, 40960, 1);
     simfs_spoil(m.world.disk, path, 49152, 1);

@@ -261,6 +261,7 @@ static int backup(const char *dir, const char *to)
 
 static void runs_that_are_refused_say_why(void **state)
 {
+    const struct weir__hub_config config = {.name = "a", .partitions = 2};
     struct weir__namespace *ns;
 
     (void)state;
@@ -285,6 +286,11 @@ static void runs_that_are_refused_say_why(void **state)
     weir__namespace_close(ns, NULL);
     assert_fails(backup("second", TO), WEIR_EINVAL,
                  TO " is a backup of another folder than second; choose a new one");
+    assert_int_equal(weir__namespace_open(&ns, "third", &m.world.options, &m.world.err), 0);
+    assert_int_equal(weir__namespace_hub_create(ns, &config, &m.world.err), 0);
+    weir__namespace_close(ns, NULL);
+    assert_fails(backup("third", TO), WEIR_EINVAL, /* without an id, but with a hub of its own */
+                 TO " is a backup of another folder than third; choose a new one");
     assert_int_equal(check_on(m.world.disk), 0); /* which none of them has changed */
 }
 
