@@ -219,6 +219,19 @@ static void a_lost_segment_that_grew_and_its_successor(void **state)
     check_lost(true);
 }
 
+/* Where a damaged segment ends, its successor would say, which is lost as well: the backup has both. */
+static void a_damaged_segment_and_its_successor_lost(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+
+    (void)state;
+    back_up(m.world.disk);
+    assert_int_equal(world_close(&m.world), 0);
+    simfs_poke(m.world.disk, WORLD_DIR HUB "/00000002.seg", zeros, 100, FIRST_BODY);
+    assert_int_equal(fs->ops->remove(fs, WORLD_DIR HUB "/00000003.seg", NULL), 0);
+    check_left_out();
+}
+
 /* What the copy has is whole in the folder, too. */
 static void damage_behind_what_was_copied(void **state)
 {
@@ -441,6 +454,7 @@ int main(void)
         TEST(a_damaged_segment_that_was_sealed),
         TEST(a_lost_segment_that_grew),
         TEST(a_lost_segment_that_grew_and_its_successor),
+        TEST(a_damaged_segment_and_its_successor_lost),
         TEST(damage_behind_what_was_copied),
         TEST(segments_that_the_control_file_does_not_know),
         TEST(segments_that_cannot_be_read),

@@ -107,6 +107,20 @@ static void what_is_left_of_a_deletion_goes(void **state)
     assert_int_equal(w.ns->orphan_count, 0);
 }
 
+/* It is noted as long as the folder is there, and forgotten with the next change. */
+static void what_was_deleted_is_forgotten(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(world_create(&w, "homes", 1), 0);
+        assert_int_equal(w.ns->buried_count, 0);
+        assert_int_equal(w.ns->catalog.removed_count, 0);
+        assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+        assert_int_equal(w.ns->buried_count, 1);
+        assert_int_equal(w.ns->catalog.removed_count, 1);
+    }
+}
+
 /* Its id is not given to a hub, not even when it would have been the next. */
 static void the_next_id_may_be_taken(void **state)
 {
@@ -148,9 +162,8 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(one_opening_looks_at_so_many),
-        CASE(what_is_left_of_a_deletion_goes),
-        CASE(the_next_id_may_be_taken),
+        CASE(one_opening_looks_at_so_many),        CASE(what_is_left_of_a_deletion_goes),
+        CASE(what_was_deleted_is_forgotten),       CASE(the_next_id_may_be_taken),
         CASE(what_cannot_be_noted_is_not_deleted),
     };
 
