@@ -78,6 +78,55 @@ static void a_catalogue_that_never_rests(void **state)
     world_fini(&m.world);
 }
 
+/* However often they were looked for. */
+static void an_orphan_is_counted_once(void **state)
+{
+    static struct model m;
+    struct unrest u = {.model = &m};
+    struct weir__backup_result result;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    simfs_put(m.world.disk, WORLD_DIR "/hub-0000000000000063/control", "garbage", 7);
+    assert_int_equal(backup_in_unrest(&u, LOOKS + 3, &result), 0);
+    assert_int_equal(u.left, 0);
+    assert_int_equal(result.left_out, 1);
+    assert_int_equal(result.hubs, HUBS);
+    world_fini(&m.world);
+}
+
+static void let_time_pass(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    (void)disk, (void)call;
+    if (entering) simclock_pass(user, 1000);
+}
+
+/* The moment of a backup is when the last of its hubs was looked at; how long that took is told. */
+static void a_moment_has_its_time(void **state)
+{
+    static struct model m;
+    struct weir__backup_options o;
+    struct weir__backup_result result, checked;
+    int64_t began, ended;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    began = m.world.time.wall_ms;
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.moment_ms, began);
+    assert_int_equal(result.spread_ms, 0);
+    simfs_hook(m.world.disk, let_time_pass, &m.world.time);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    simfs_hook(m.world.disk, NULL, NULL);
+    ended = m.world.time.wall_ms;
+    assert_in_range(result.moment_ms, began + 10000, ended - 10000);
+    assert_in_range(result.spread_ms, HUBS * 1000, (result.moment_ms - began) / 2);
+    o = model_options(&m, m.world.disk);
+    assert_int_equal(weir__backup_check(TO, &o, &checked, &m.world.err), 0);
+    assert_int_equal(checked.moment_ms, result.moment_ms);
+    world_fini(&m.world);
+}
+
 /* ---- files that are written while they are read ---- */
 
 #define CATALOG_TRIES 50
@@ -213,6 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_catalogue_that_never_rests),
+        cmocka_unit_test(an_orphan_is_counted_once),
+        cmocka_unit_test(a_moment_has_its_time),
         cmocka_unit_test(a_catalogue_is_read_so_often),
         cmocka_unit_test(an_id_is_waited_for),
         cmocka_unit_test(a_table_is_looked_for_so_often),
