@@ -223,6 +223,28 @@ static void an_unknown_outcome_stops_changes(void **state)
                  "before the next one");
 }
 
+/* Ids of producers that are known to be given out are given out all the same. */
+static void what_was_reserved_is_not_stopped(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 2, .rc = WEIR_EIO, .seed = 1};
+    struct weir__hub *hub;
+    uint64_t first = 0, id = 0;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(weir__hub_producer_new(hub, &first, &w.err), 0);
+    simfs_fail(w.disk, &fault);
+    assert_int_equal(weir__namespace_group_add(w.ns, "homes", "g", &w.err), WEIR_EUNKNOWN);
+    simfs_fail(w.disk, NULL);
+    for (uint64_t i = 1; i < 1024; i++) {
+        assert_int_equal(weir__hub_producer_new(hub, &id, &w.err), 0);
+        assert_int_equal(id, first + i);
+    }
+    assert_int_equal(weir__hub_producer_new(hub, &id, &w.err), WEIR_EFAILED);
+    weir__hub_release(hub);
+}
+
 /* Two hubs with something to write down. */
 static void publish_to_both(void)
 {
@@ -292,6 +314,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(what_was_reserved_is_not_stopped),
         TEST(a_copy_that_could_not_be_written_is_made_up_for),
     };
 
