@@ -194,6 +194,9 @@ static void stored_keys_are_bounded(void **state)
     view.body = weir__bytes_of("\2\0kk", 4); /* and nothing behind the key */
     assert_fails(weir__batch_walk_start(&walk, &view, &err), WEIR_ECORRUPT,
                  "a stored batch: a message without a section");
+    view.body = weir__bytes_of("\0\0", 2);
+    assert_fails(weir__batch_walk_start(&walk, &view, &err), WEIR_ECORRUPT,
+                 "a stored batch: a message without a section");
     view.body = weir__bytes_of(&one, 1);
     assert_fails(weir__batch_walk_start(&walk, &view, &err), WEIR_ECORRUPT,
                  "the batch at sequence 7 ends inside its key");

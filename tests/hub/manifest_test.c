@@ -133,6 +133,27 @@ static void without_memory_it_is_not_called_bad(void **state)
     no_digest = false;
 }
 
+static void without_memory_there_is_no_copy(void **state)
+{
+    struct weir__manifest_hub copy;
+    uint64_t at = 0;
+    int rc;
+
+    (void)state;
+    do {
+        allocs_fail(++at);
+        rc = weir__manifest_hub_copy(&copy, made.hubs, &err);
+        allocs_fail(0);
+        if (rc == 0) continue;
+        assert_int_equal(rc, WEIR_ENOMEM);
+        assert_string_equal(err.text, "out of memory for a manifest");
+        assert_true(!copy.control.heads && !copy.segments && !copy.extras);
+        assert_int_equal(copy.segment_count + copy.extra_count, 0);
+    } while (rc != 0);
+    assert_int_equal(at, 4);
+    weir__manifest_hub_fini(&copy);
+}
+
 /* One that was never begun. */
 static void no_checksum_is_zeros(void **state)
 {
@@ -296,7 +317,7 @@ int main(void)
         TEST(no_checksum_is_zeros),        TEST(a_hub_is_copied_whole),
         TEST(every_flipped_byte_is_found), TEST(what_cannot_be_is_refused),
         TEST(counts_have_their_limits),    TEST(a_hub_is_all_there),
-        TEST(a_manifest_has_a_limit),
+        TEST(a_manifest_has_a_limit),      TEST(without_memory_there_is_no_copy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,6 +127,32 @@ static void a_bad_copy_is_told_once(void **state)
     }
 }
 
+/* A folder that has lost its catalogue is not one that is not there. */
+static void a_lost_catalogue_is_told(void **state)
+{
+    static const char *const paths[] = {WORLD_DIR "/catalog.0", WORLD_DIR "/catalog.1"};
+
+    (void)state;
+    w.options.must_exist = true;
+    for (int hubs = 0; hubs < 2; hubs++) {
+        if (hubs) assert_int_equal(world_create(&w, "homes", 1), 0);
+        assert_int_equal(world_close(&w), 0);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(w.options.fs->ops->remove(w.options.fs, paths[i], NULL), 0);
+        assert_fails(world_open(&w), hubs ? WEIR_ECORRUPT : WEIR_ENOTFOUND,
+                     hubs ? "opening " WORLD_DIR
+                            ": there are hubs, but: no good catalogue: " WORLD_DIR
+                            "/catalog.0: no such file or folder; " WORLD_DIR
+                            "/catalog.1: no such file or folder"
+                          : "opening " WORLD_DIR ": no good catalogue: " WORLD_DIR
+                            "/catalog.0: no such file or folder; " WORLD_DIR
+                            "/catalog.1: no such file or folder");
+        w.options.must_exist = hubs;
+        if (!hubs) assert_int_equal(world_open(&w), 0);
+        w.options.must_exist = true;
+    }
+}
+
 static void assert_equal_copies(void)
 {
     static uint8_t copy[2][8192];
@@ -314,6 +340,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(a_lost_catalogue_is_told),
         TEST(what_was_reserved_is_not_stopped),
         TEST(a_copy_that_could_not_be_written_is_made_up_for),
     };
