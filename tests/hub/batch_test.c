@@ -413,6 +413,31 @@ static void a_batch_that_is_cut_is_told(void **state)
     assert_string_equal(err.text, "message section data, byte 43: ends too early");
 }
 
+/* As many as are asked for, as there are, and as go at once. */
+static void ordinary_events_are_taken_together(void **state)
+{
+    static const struct {
+        uint32_t max, want;
+    } rows[] = {{1, 1}, {3, 3}, {100, 64}, {64, 64}, {65, 64}, {10, 4}, {10, 0}};
+    struct weir__event some[100];
+    struct weir__batch_walk walk;
+    struct weir__log_view view;
+    struct weir__batch b;
+    uint32_t at = 0;
+
+    (void)state;
+    payload_batch(&payload, "key", "x", 200);
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), 0);
+    view = store(&b);
+    assert_int_equal(weir__batch_walk_start(&walk, &view, &err), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(weir__batch_walk_some(&walk, some, rows[i].max), rows[i].want);
+        for (uint32_t k = 0; k < rows[i].want; k++) assert_event(&some[k], at++, "key");
+        assert_int_equal(walk.left, 200 - at);
+    }
+    assert_int_equal(at, 200);
+}
+
 /* What is no message leaves the batch as it was. */
 static void writer_refuses_what_is_no_message(void **state)
 {
@@ -498,6 +523,7 @@ int main(void)
         cmocka_unit_test(writer_builds_what_the_wire_brings),
         cmocka_unit_test(writer_encodes_contents),
         cmocka_unit_test(writer_fills_up),
+        cmocka_unit_test(ordinary_events_are_taken_together),
         cmocka_unit_test(writer_refuses_what_is_no_message),
         cmocka_unit_test(damaged_bodies),
     };

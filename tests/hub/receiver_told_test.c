@@ -168,6 +168,58 @@ static void a_batch_with_unknown_flags_is_told(void **state)
     weir__receiver_close(r);
 }
 
+static void count_wake(void *user)
+{
+    ++*(int *)user;
+}
+
+/* Once until it looks again, as those are who take events. */
+static void who_takes_batches_is_woken(void **state)
+{
+    int wakes = 0;
+    struct weir__receiver_options o = {.epoch = 0,
+                                       .batches = true,
+                                       .wake = count_wake,
+                                       .user = &wakes};
+    const struct weir__log_view *view;
+    struct weir__receiver *r;
+
+    (void)state;
+    assert_int_equal(weir__receiver_attach(&r, hub, &o, &w.err), 0);
+    for (int round = 1; round < 4; round++) {
+        publish("x", 1);
+        publish("x", 1);
+        assert_int_equal(wakes, round);
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), 0);
+            assert_int_equal(view != NULL, i < 2);
+        }
+    }
+    assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+    assert_int_equal(wakes, 4);
+    assert_int_equal(weir__receiver_next_batch(r, &view, &w.err), WEIR_ENOTFOUND);
+    assert_string_equal(w.err.text, "The messaging entity 'homes' could not be found.");
+    assert_null(view);
+    weir__receiver_close(r);
+}
+
+/* Nothing of the last time is left in it. */
+static void what_is_not_given_is_not_told(void **state)
+{
+    struct weir__receiver *r = attach(NULL, 0);
+
+    (void)state;
+    for (int over = 0; over < 2; over++) {
+        take.count = 7;
+        take.missed = 7;
+        if (over) assert_int_equal(weir__namespace_hub_delete(w.ns, "homes", &w.err), 0);
+        assert_int_equal(weir__receiver_next(r, &take, &w.err), over ? WEIR_ENOTFOUND : 0);
+        assert_int_equal(take.count, 0);
+        assert_int_equal(take.missed, 0);
+    }
+    weir__receiver_close(r);
+}
+
 /* Neither who is cancelled nor who waits in vain keeps what it was given before. */
 static void a_wait_in_vain_gives_nothing(void **state)
 {
@@ -334,6 +386,8 @@ int main(void)
         TEST(places_move_when_there_become_more),
         TEST(a_batch_with_unknown_flags_is_told),
         TEST(a_wait_in_vain_gives_nothing),
+        TEST(who_takes_batches_is_woken),
+        TEST(what_is_not_given_is_not_told),
         TEST(what_is_given_is_counted),
         TEST(what_comes_back_is_counted_once),
         TEST(a_batch_that_comes_back_is_counted_once),
