@@ -343,6 +343,40 @@ static void what_is_done_outlives_a_crash(void **state)
     assert_int_equal(is.next[1][1], m.lines[1][1].next);
 }
 
+static void assert_restorable(struct simfs *disk, uint64_t stopped_at)
+{
+    o = model_options(&m, disk);
+    if (weir__backup_restore(TO, "r", &o, &result, &m.world.err) != 0)
+        fail_msg("call %d: %s", (int)stopped_at, m.world.err.text);
+    simfs_free(disk);
+}
+
+/* The manifest that a run would write over may be the only good one: wherever the run ends, there is a
+ * backup. */
+static void a_bad_manifest_is_made_good_first(void **state)
+{
+    bool stopped = true;
+    uint64_t at;
+
+    (void)state;
+    assert_int_equal(world_open(&m.world), 0); /* so that the next manifest is another */
+    model_publish_some(&m, 6);
+    assert_int_equal(world_create(&m.world, "c", 1), 0);
+    assert_int_equal(world_close(&m.world), 0);
+    for (at = 1; stopped; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk);
+
+        simfs_put(disk, TO "/manifest.1", "garbage", 7); /* where generation 1 was written first */
+        simfs_stop(disk, simfs_calls(disk, SIMFS_ANY) + at);
+        o = model_options(&m, disk);
+        stopped = weir__backup_run(WORLD_DIR, TO, &o, &result, &m.world.err) != 0;
+        for (uint64_t n = 0; n < 4; n++)
+            assert_restorable(simfs_crash(disk, SIMFS_KEEP_RANDOM, n), at);
+        simfs_free(disk);
+    }
+    assert_true(at > 40);
+}
+
 /* Whoever published after the moment keeps its id for itself. */
 static void ids_of_producers_are_passed_over(void **state)
 {
@@ -504,6 +538,7 @@ int main(void)
         TEST(refusals_say_why),
         TEST(runs_that_are_refused_say_why),
         TEST(what_is_done_outlives_a_crash),
+        TEST(a_bad_manifest_is_made_good_first),
         TEST(a_folder_without_its_catalogue_is_refused),
         TEST(ids_of_producers_are_passed_over),
         TEST(what_fails_leaves_nothing),
