@@ -1,5 +1,6 @@
 /* backup_busy_test.c - a folder that changes while a backup looks at it: it looks again, and gives up
  * when there is never any rest. */
+#include "hub/backup_manifest.h"
 #include "hub/backup_world.h"
 
 #define LOOKS 20 /* of one attempt, */
@@ -107,6 +108,8 @@ static void a_moment_has_its_time(void **state)
     static struct model m;
     struct weir__backup_options o;
     struct weir__backup_result result, checked;
+    struct weir__manifest manifest;
+    enum weir__manifest_other other;
     int64_t began, ended;
 
     (void)state;
@@ -124,6 +127,9 @@ static void a_moment_has_its_time(void **state)
     o = model_options(&m, m.world.disk);
     assert_int_equal(weir__backup_check(TO, &o, &checked, &m.world.err), 0);
     assert_int_equal(checked.moment_ms, result.moment_ms);
+    assert_int_equal(weir__manifest_load(o.fs, TO, &manifest, &other, &m.world.err), 0);
+    assert_in_range(manifest.began_ms, began + 1000, result.moment_ms - result.spread_ms - 1000);
+    weir__manifest_fini(&manifest);
     world_fini(&m.world);
 }
 

@@ -246,6 +246,11 @@ static void a_deleted_hub_takes_nothing(void **state)
     assert_not_found(weir__position_find(hub, 1, &from, &at, &w.err));
     assert_int_equal(weir__hub_flush(hub, INT64_MAX, &w.err), 0);
     assert_int_equal(seen.fired, 0);
+    for (int another = 0; another < 2; another++) { /* of the same name */
+        if (another) assert_int_equal(world_create(&w, "homes", 1), 0);
+        assert_int_equal(weir__hub_producer_new(hub, &at, &w.err), WEIR_ENOTFOUND);
+        assert_string_equal(w.err.text, "there is no hub 'homes'");
+    }
     weir__hub_stats(hub, &stats);
     assert_int_equal(stats.refused, 2);
     assert_int_equal(stats.log.events, 0);

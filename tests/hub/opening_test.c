@@ -153,6 +153,24 @@ static void a_lost_catalogue_is_told(void **state)
     }
 }
 
+/* Where nobody can see whether there are hubs, no first catalogue is made. */
+static void a_folder_that_cannot_be_listed_is_not_begun(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_LIST, .at = 1, .rc = WEIR_EIO};
+    struct weir__namespace *fresh;
+
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        simfs_fail(w.disk, &fault);
+        assert_int_equal(weir__namespace_open(&fresh, "fresh", &w.options, told ? &w.err : NULL),
+                         WEIR_EIO);
+        assert_true(simfs_failed(w.disk));
+        simfs_fail(w.disk, NULL);
+        assert_false(is_there("fresh/catalog.0"));
+    }
+    assert_string_equal(w.err.text, "opening fresh: fresh: simulated fault");
+}
+
 static void assert_equal_copies(void)
 {
     static uint8_t copy[2][8192];
@@ -340,6 +358,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(a_folder_that_cannot_be_listed_is_not_begun),
         TEST(a_lost_catalogue_is_told),
         TEST(what_was_reserved_is_not_stopped),
         TEST(a_copy_that_could_not_be_written_is_made_up_for),
