@@ -426,7 +426,21 @@ static void a_damaged_backup_is_not_written_over(void **state)
     assert_int_equal(weir__backup_run(WORLD_DIR, "begun", &o, &result, &m.world.err), 0);
 }
 
-/* Each run is a generation, which both copies of the manifest have at its end. */
+/* Of the newer copy of a control file. */
+static uint64_t control_generation(const char *path)
+{
+    uint8_t bytes[2][8] = {{0}};
+    uint64_t a, b;
+
+    for (uint64_t i = 0; i < 2; i++)
+        assert_int_equal(simfs_peek(m.world.disk, path, bytes[i], 8, i * (64 << 10) + 24), 8);
+    a = weir__load64(bytes[0]);
+    b = weir__load64(bytes[1]);
+    return a > b ? a : b;
+}
+
+/* Each run is a generation, which both copies of the manifest have at its end, and two of a control
+ * file that it writes. */
 static void runs_are_counted(void **state)
 {
     struct weir__manifest manifest;
@@ -441,6 +455,8 @@ static void runs_are_counted(void **state)
         assert_int_equal(manifest.generation, run);
         assert_int_equal(other, WEIR__MANIFEST_EQUAL);
         weir__manifest_fini(&manifest);
+        assert_int_equal(control_generation(TO HUB "/control"), 2 * run + 2);
+        model_publish(&m, 0, 0, 1);
     }
 }
 
