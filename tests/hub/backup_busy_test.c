@@ -133,6 +133,54 @@ static void a_moment_has_its_time(void **state)
     world_fini(&m.world);
 }
 
+/* What a backup has was copied by this run, or was there. */
+static void assert_counted(struct model *m, const struct weir__backup_result *r)
+{
+    enum weir__manifest_other other;
+    struct weir__manifest manifest;
+    uint64_t segments = 0, bytes = 0;
+
+    assert_int_equal(weir__manifest_load(simfs_fs(m->world.disk), TO, &manifest, &other,
+                                         &m->world.err),
+                     0);
+    for (uint32_t i = 0; i < manifest.hub_count; i++)
+        for (uint32_t k = 0; k < manifest.hubs[i].segment_count; k++) {
+            const struct weir__backup_extent *x = &manifest.hubs[i].segments[k].extent;
+
+            segments++;
+            bytes += x->used + x->bytes - x->tail;
+        }
+    weir__manifest_fini(&manifest);
+    assert_int_equal(r->segments_copied + r->segments_reused, segments);
+    assert_int_equal(r->bytes_copied + r->bytes_reused, bytes);
+    assert_int_equal(r->damaged, 0);
+}
+
+/* Also what has expired meanwhile and is kept. */
+static void everything_is_counted(void **state)
+{
+    static struct model m;
+    struct weir__backup_result result;
+    struct weir__backup_options o;
+    struct standing is;
+
+    (void)state;
+    model_init(&m, 1, 2 << 20);
+    o = model_options(&m, m.world.disk);
+    o.keep_expired = true;
+    for (int i = 0; i < 8; i++) {
+        for (int n = 0; n < 15; n++) model_publish(&m, 0, 0, 150);
+        assert_int_equal(weir__namespace_step(m.world.ns, &m.world.err), 0);
+        assert_int_equal(weir__backup_run(WORLD_DIR, TO, &o, &result, &m.world.err), 0);
+        assert_counted(&m, &result);
+        assert_int_equal(result.events, m.lines[0][0].next);
+        assert_int_equal(result.segments_removed > 0, i > 0); /* the copy of the one that grew */
+    }
+    model_stand(&m, m.world.ns, &is);
+    assert_true(is.begin[0][0] > 0);
+    world_fini(&m.world);
+}
+
 /* ---- files that are written while they are read ---- */
 
 #define CATALOG_TRIES 50
@@ -270,6 +318,7 @@ int main(void)
         cmocka_unit_test(a_catalogue_that_never_rests),
         cmocka_unit_test(an_orphan_is_counted_once),
         cmocka_unit_test(a_moment_has_its_time),
+        cmocka_unit_test(everything_is_counted),
         cmocka_unit_test(a_catalogue_is_read_so_often),
         cmocka_unit_test(an_id_is_waited_for),
         cmocka_unit_test(a_table_is_looked_for_so_often),
