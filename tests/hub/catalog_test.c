@@ -371,6 +371,7 @@ static void one_bad_copy_is_survived_and_healed(void **state)
     struct weir__catalog_store s;
     struct weir__catalog c;
     struct lines lines = {0};
+    uint64_t calls;
 
     (void)state;
     for (int bad = 0; bad < 2; bad++) {
@@ -386,6 +387,9 @@ static void one_bad_copy_is_survived_and_healed(void **state)
         assert_false(s.stale); /* its header says that it has nothing newer */
         assert_filled(&c);
         assert_int_equal(weir__catalog_heal(&s, &c, &err), 0);
+        calls = simfs_calls(disk, SIMFS_ANY);
+        assert_int_equal(weir__catalog_heal(&s, &c, &err), 0); /* which has been done */
+        assert_int_equal(simfs_calls(disk, SIMFS_ANY), calls);
         weir__catalog_fini(&c);
         simfs_flip(disk, paths[1 - bad], 320);
         assert_int_equal(load(disk, &c, &s, &lines), 0);
