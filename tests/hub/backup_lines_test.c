@@ -422,6 +422,14 @@ static void a_damaged_backup_is_not_written_over(void **state)
                         "the backup is damaged: remove it, or choose a new folder: " TO
                         "/manifest.1: not a manifest");
     assert_int_equal(simfs_hash(m.world.disk), before);
+    simfs_put(m.world.disk, "letters/manifest.0", "", 0); /* either of them is enough */
+    simfs_put(m.world.disk, "letters/letter", "x", 1);
+    simfs_put(m.world.disk, "data2/manifest.1", "", 0);
+    simfs_put(m.world.disk, "data2/catalog.0", "x", 1);
+    assert_int_equal(weir__backup_run(WORLD_DIR, "letters", &o, &result, &m.world.err),
+                     WEIR_EINVAL);
+    assert_int_equal(weir__backup_run(WORLD_DIR, "data2", &o, &result, &m.world.err), WEIR_EINVAL);
+    assert_memory_equal(m.world.err.text, "the backup is damaged: ", 23);
     simfs_put(m.world.disk, "begun/manifest.0", "", 0); /* by a run that ended at once */
     assert_int_equal(weir__backup_run(WORLD_DIR, "begun", &o, &result, &m.world.err), 0);
 }

@@ -211,6 +211,26 @@ static void a_bad_key_of_the_envelope_is_refused(void **state)
     assert_string_equal(err.text, "x-opt-partition-key is a uint, not a string");
 }
 
+/* While one of an event that does not count is not even looked at. */
+static void a_bad_key_behind_a_good_one_is_passed_over(void **state)
+{
+    static const char wrong[] = "\x00\x53\x72\xc1\x18\x02\xa3\x13"
+                                "x-opt-partition-key\x52\x07";
+    struct payload event = {.len = 0};
+    struct weir__batch b;
+
+    (void)state;
+    payload_raw(&event, wrong, sizeof wrong - 1);
+    payload_event(&event, "x", 0);
+    payload.len = 0;
+    payload_key(&payload, "outer");
+    for (int i = 0; i < 2; i++) payload_data(&payload, event.at, event.len);
+    assert_int_equal(take(&b, WEIR__AMQP_FORMAT_BATCH), 0);
+    assert_int_equal(b.count, 2);
+    assert_int_equal(b.key.len, 5);
+    assert_memory_equal(b.key.at, "outer", 5);
+}
+
 static void refused(void **state)
 {
     struct weir__batch b;
@@ -515,6 +535,7 @@ int main(void)
         cmocka_unit_test(key_of_the_first_event),
         cmocka_unit_test(key_behind_the_events),
         cmocka_unit_test(a_bad_key_of_the_envelope_is_refused),
+        cmocka_unit_test(a_bad_key_behind_a_good_one_is_passed_over),
         cmocka_unit_test(refused),
         cmocka_unit_test(a_batch_that_is_cut_is_told),
         cmocka_unit_test(what_cannot_be_delivered_is_refused),

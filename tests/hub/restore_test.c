@@ -377,6 +377,31 @@ static void a_bad_manifest_is_made_good_first(void **state)
     assert_true(at > 40);
 }
 
+/* A first run knows its own folder again wherever the one before ended. */
+static void a_first_run_that_ends_anywhere_is_done_again(void **state)
+{
+    bool stopped = true;
+    uint64_t at;
+
+    (void)state;
+    for (at = 1; stopped; at++) {
+        struct simfs *disk = simfs_clone(m.world.disk), *after;
+
+        simfs_stop(disk, simfs_calls(disk, SIMFS_ANY) + at);
+        o = model_options(&m, disk);
+        stopped = weir__backup_run(WORLD_DIR, "first", &o, &result, &m.world.err) != 0;
+        for (uint64_t n = 0; n < 4; n++) {
+            after = simfs_crash(disk, SIMFS_KEEP_RANDOM, n);
+            o = model_options(&m, after);
+            if (weir__backup_run(WORLD_DIR, "first", &o, &result, &m.world.err) != 0)
+                fail_msg("call %d: %s", (int)at, m.world.err.text);
+            simfs_free(after);
+        }
+        simfs_free(disk);
+    }
+    assert_true(at > 40);
+}
+
 /* Whoever published after the moment keeps its id for itself. */
 static void ids_of_producers_are_passed_over(void **state)
 {
@@ -539,6 +564,7 @@ int main(void)
         TEST(runs_that_are_refused_say_why),
         TEST(what_is_done_outlives_a_crash),
         TEST(a_bad_manifest_is_made_good_first),
+        TEST(a_first_run_that_ends_anywhere_is_done_again),
         TEST(a_folder_without_its_catalogue_is_refused),
         TEST(ids_of_producers_are_passed_over),
         TEST(what_fails_leaves_nothing),
