@@ -225,6 +225,41 @@ static void a_catalogue_is_read_so_often(void **state)
     world_fini(&m.world);
 }
 
+/* The catalogue changes while it is looked at, and both copies are bad when it is looked at again. */
+struct decay {
+    struct unrest unrest;
+    int opens;
+};
+
+static void decay(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct decay *d = user;
+
+    if (d->unrest.model->busy) return;
+    change_groups(disk, call, entering, &d->unrest);
+    if (d->unrest.left == 0 && call == SIMFS_OPEN && entering && d->opens++ == COPIES)
+        flip_catalog(disk);
+}
+
+static void a_second_look_that_fails_is_told(void **state)
+{
+    static struct model m;
+    struct decay d = {.unrest = {.model = &m, .left = 2}}; /* once for the backup's own folder */
+    struct weir__backup_result result;
+
+    (void)state;
+    model_init(&m, 1, 0);
+    simfs_hook(m.world.disk, decay, &d);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), WEIR_ECORRUPT);
+    simfs_hook(m.world.disk, NULL, NULL);
+    assert_non_null(strstr(m.world.err.text, "no good catalogue"));
+    assert_true(d.opens > COPIES);
+    assert_false(is_there(m.world.disk, TO));
+    flip_catalog(m.world.disk);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    world_fini(&m.world);
+}
+
 #define ID_TRIES 50
 
 static uint64_t reads_of_backup(struct model *m, const char *id)
@@ -320,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_moment_has_its_time),
         cmocka_unit_test(everything_is_counted),
         cmocka_unit_test(a_catalogue_is_read_so_often),
+        cmocka_unit_test(a_second_look_that_fails_is_told),
         cmocka_unit_test(an_id_is_waited_for),
         cmocka_unit_test(a_table_is_looked_for_so_often),
     };
