@@ -178,6 +178,9 @@ static void everything_is_counted(void **state)
     }
     model_stand(&m, m.world.ns, &is);
     assert_true(is.begin[0][0] > 0);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_counted(&m, &result);
+    assert_int_equal(result.events, is.next[0][0] - is.begin[0][0]);
     world_fini(&m.world);
 }
 

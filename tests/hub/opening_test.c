@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "hub/world.h"
+#include "support/calls.h"
 
 static struct world w;
 
@@ -153,6 +154,64 @@ static void a_lost_catalogue_is_told(void **state)
     }
 }
 
+static void assert_equal_copies(void)
+{
+    static uint8_t copy[2][8192];
+    long len = simfs_peek(w.disk, WORLD_DIR "/catalog.0", copy[0], sizeof copy[0], 0);
+
+    assert_in_range(len, 1, sizeof copy[0] - 1);
+    assert_int_equal(simfs_peek(w.disk, WORLD_DIR "/catalog.1", copy[1], sizeof copy[1], 0), len);
+    assert_memory_equal(copy[0], copy[1], (size_t)len);
+}
+
+/* Two hubs with something to write down. */
+static void publish_to_both(void)
+{
+    static const char *const names[] = {"homes", "meters"};
+
+    for (int i = 0; i < 2; i++) {
+        struct weir__hub *hub;
+
+        assert_int_equal(world_create(&w, names[i], 1), 0);
+        assert_int_equal(weir__namespace_use(w.ns, names[i], &hub, &w.err), 0);
+        assert_int_equal(world_publish(&w, hub, 0, "x", 1, NULL), 0);
+        weir__hub_release(hub);
+    }
+}
+
+/* Without threads none is needed, for whatever is done. */
+static void a_namespace_without_threads_starts_none(void **state)
+{
+    uint32_t failed = 9;
+
+    (void)state;
+    calls_limit_threads(0);
+    publish_to_both();
+    assert_int_equal(world_close(&w), 0);
+    assert_int_equal(world_open(&w), 0);
+    weir__namespace_open_hubs(w.ns, &failed);
+    assert_int_equal(failed, 0);
+    assert_int_equal(weir__namespace_step(w.ns, &w.err), 0);
+    assert_int_equal(world_close(&w), 0);
+    calls_limit_threads(-1);
+}
+
+/* The first catalogue, too, is there twice. */
+static void a_first_catalogue_is_made_up_for(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_WRITE, .at = 3, .rc = WEIR_EIO};
+
+    (void)state;
+    assert_int_equal(world_close(&w), 0);
+    simfs_free(w.disk);
+    world_init(&w, simfs_new());
+    simfs_fail(w.disk, &fault);
+    assert_int_equal(world_open(&w), 0);
+    assert_true(simfs_failed(w.disk));
+    assert_int_equal(w.warnings, 1);
+    assert_equal_copies();
+}
+
 /* Where nobody can see whether there are hubs, no first catalogue is made. */
 static void a_folder_that_cannot_be_listed_is_not_begun(void **state)
 {
@@ -169,16 +228,6 @@ static void a_folder_that_cannot_be_listed_is_not_begun(void **state)
         assert_false(is_there("fresh/catalog.0"));
     }
     assert_string_equal(w.err.text, "opening fresh: fresh: simulated fault");
-}
-
-static void assert_equal_copies(void)
-{
-    static uint8_t copy[2][8192];
-    long len = simfs_peek(w.disk, WORLD_DIR "/catalog.0", copy[0], sizeof copy[0], 0);
-
-    assert_in_range(len, 1, sizeof copy[0] - 1);
-    assert_int_equal(simfs_peek(w.disk, WORLD_DIR "/catalog.1", copy[1], sizeof copy[1], 0), len);
-    assert_memory_equal(copy[0], copy[1], (size_t)len);
 }
 
 /* Whichever it was: the next change writes it first, and no third. */
@@ -289,21 +338,6 @@ static void what_was_reserved_is_not_stopped(void **state)
     weir__hub_release(hub);
 }
 
-/* Two hubs with something to write down. */
-static void publish_to_both(void)
-{
-    static const char *const names[] = {"homes", "meters"};
-
-    for (int i = 0; i < 2; i++) {
-        struct weir__hub *hub;
-
-        assert_int_equal(world_create(&w, names[i], 1), 0);
-        assert_int_equal(weir__namespace_use(w.ns, names[i], &hub, &w.err), 0);
-        assert_int_equal(world_publish(&w, hub, 0, "x", 1, NULL), 0);
-        weir__hub_release(hub);
-    }
-}
-
 /* Both are closed, and the first is named. */
 static void a_close_that_fails_names_the_hub(void **state)
 {
@@ -358,6 +392,8 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(a_namespace_without_threads_starts_none),
+        TEST(a_first_catalogue_is_made_up_for),
         TEST(a_folder_that_cannot_be_listed_is_not_begun),
         TEST(a_lost_catalogue_is_told),
         TEST(what_was_reserved_is_not_stopped),

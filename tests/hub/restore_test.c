@@ -254,6 +254,22 @@ static void a_backup_without_a_lock_is_read(void **state)
     assert_string_equal(last_line, "");
 }
 
+/* A folder that the run made goes with it; one that was there, empty, is not its to remove. */
+static void an_empty_folder_stays_when_a_run_fails(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+
+    (void)state;
+    for (int there = 0; there < 2; there++) {
+        simfs_fail(m.world.disk,
+                   &(struct simfs_fault){.kinds = SIMFS_OPEN, .at = 5, .rc = WEIR_EIO});
+        assert_fails(weir__backup_run(WORLD_DIR, "mine", &o, &result, &m.world.err), WEIR_EIO,
+                     "mine/lock: simulated fault");
+        simfs_fail(m.world.disk, NULL);
+        assert_int_equal(fs->ops->make_dir(fs, "mine", NULL), there ? WEIR_EEXIST : 0);
+    }
+}
+
 static int backup(const char *dir, const char *to)
 {
     return weir__backup_run(dir, to, &o, &result, &m.world.err);
@@ -400,6 +416,32 @@ static void a_first_run_that_ends_anywhere_is_done_again(void **state)
         simfs_free(disk);
     }
     assert_true(at > 40);
+}
+
+/* What is out of reach for a restored hub is left alone: its ids would end. */
+static void the_last_ids_of_producers_stay(void **state)
+{
+    static const uint64_t last = UINT64_C(1) << 52;
+    struct weir__catalog_store store;
+    struct weir__catalog c;
+
+    (void)state;
+    for (uint64_t less = 0; less < 2; less++) {
+        const char *to = less ? "less" : "last", *dir = less ? "r1" : "r0";
+
+        assert_int_equal(weir__catalog_store_init(&store, o.fs, WORLD_DIR, NULL, NULL), 0);
+        assert_int_equal(weir__catalog_load(&store, &c, &m.world.err), 0);
+        c.hubs[0].producers = last - less;
+        c.generation++;
+        assert_int_equal(weir__catalog_save(&store, &c, &m.world.err), 0);
+        weir__catalog_fini(&c);
+        assert_int_equal(weir__backup_run(WORLD_DIR, to, &o, &result, &m.world.err), 0);
+        assert_int_equal(weir__backup_restore(to, dir, &o, &result, &m.world.err), 0);
+        assert_int_equal(weir__catalog_store_init(&store, o.fs, dir, NULL, NULL), 0);
+        assert_int_equal(weir__catalog_load(&store, &c, &m.world.err), 0);
+        assert_int_equal(c.hubs[0].producers, less ? last - 1 + (1 << 20) : last);
+        weir__catalog_fini(&c);
+    }
 }
 
 /* Whoever published after the moment keeps its id for itself. */
@@ -567,6 +609,7 @@ int main(void)
         TEST(a_first_run_that_ends_anywhere_is_done_again),
         TEST(a_folder_without_its_catalogue_is_refused),
         TEST(ids_of_producers_are_passed_over),
+        TEST(the_last_ids_of_producers_stay),
         TEST(what_fails_leaves_nothing),
         TEST(the_copy_is_read_again),
         TEST(a_restore_that_is_cut_off_is_refused),
@@ -574,6 +617,7 @@ int main(void)
         TEST(what_was_read_is_counted),
         TEST(what_somebody_is_at_is_left_alone),
         TEST(paths_have_a_length),
+        TEST(an_empty_folder_stays_when_a_run_fails),
         TEST(a_backup_without_a_lock_is_read),
     };
 

@@ -119,6 +119,7 @@ static void what_was_deleted_is_forgotten(void **state)
         assert_int_equal(w.ns->buried_count, 1);
         assert_int_equal(w.ns->catalog.removed_count, 1);
     }
+    assert_null(w.ns->pool); /* it was to have no threads */
 }
 
 /* Its id is not given to a hub, not even when it would have been the next. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "hub/world.h"
+#include "log/peek.h"
 
 static struct world w;
 
@@ -62,6 +63,24 @@ static uint32_t partitions_of(const char *name)
 
     assert_int_equal(weir__namespace_hub_show(w.ns, name, copy_row, &row, &w.err), 0);
     return row.partitions;
+}
+
+/* What stands in a change and is not given is nothing, to the log either. */
+static void what_is_not_given_grows_no_log(void **state)
+{
+    struct weir__hub_changes changes = {.given = WEIR__HUB_RETAIN_MS, .partitions = 9};
+    struct weir__log_peek seen;
+
+    (void)state;
+    assert_int_equal(world_create(&w, "homes", 2), 0);
+    publish_to("homes", "x");
+    assert_int_equal(weir__namespace_hub_update(w.ns, "homes", &changes, &w.err), 0);
+    assert_int_equal(partitions_of("homes"), 2);
+    assert_int_equal(world_close(&w), 0);
+    assert_int_equal(weir__log_peek(w.options.fs, WORLD_DIR "/hub-0000000000000001", &seen, &w.err),
+                     0);
+    assert_int_equal(seen.partitions, 2);
+    assert_int_equal(world_open(&w), 0);
 }
 
 /* What is given changes, the rest stays, and both are there after a reopen. */
@@ -221,8 +240,11 @@ static void partitions_are_added(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(updates_are_durable),         TEST(a_shorter_age_takes_effect_at_once),
-        TEST(partitions_only_become_more), TEST(a_log_that_cannot_be_opened_is_not_in_the_way),
+        TEST(updates_are_durable),
+        TEST(a_shorter_age_takes_effect_at_once),
+        TEST(what_is_not_given_grows_no_log),
+        TEST(partitions_only_become_more),
+        TEST(a_log_that_cannot_be_opened_is_not_in_the_way),
         TEST(partitions_are_added),
     };
 
