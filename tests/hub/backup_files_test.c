@@ -115,6 +115,29 @@ static void a_table_that_is_the_same_stays(void **state)
     assert_string_not_equal(then, first);
 }
 
+/* Two tables may say the same, and one may follow another: each has its name. */
+static void tables_of_one_text_keep_their_names(void **state)
+{
+    struct weir__fs *fs = simfs_fs(m.world.disk);
+    struct weir__backup_options o = {.fs = fs};
+
+    (void)state;
+    put(FROM "producers-00000007.tab", "text");
+    backup();
+    put(FROM "producers-00000008.tab", "text");
+    backup();
+    assert_int_equal(count(COPY, ".aux"), 2);
+    assert_int_equal(fs->ops->remove(fs, FROM "producers-00000007.tab", &m.world.err), 0);
+    backup();
+    assert_int_equal(count(COPY, ".aux"), 1);
+    assert_false(is_there(COPY "producers-00000007.tab"));
+    assert_true(is_there(COPY "producers-00000008.tab"));
+    assert_int_equal(weir__backup_check(TO, &o, &result, &m.world.err), 0);
+    assert_int_equal(weir__backup_restore(TO, "r", &o, &result, &m.world.err), 0);
+    assert_int_equal(count("r", ".tab"), 1);
+    assert_true(is_there("r" HUB "/producers-00000008.tab"));
+}
+
 /* What is beside them under its own name is for whoever looks into the folder. */
 static void a_restore_takes_the_copies(void **state)
 {
@@ -406,12 +429,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(tables_are_known_by_their_names), TEST(a_table_that_is_the_same_stays),
-        TEST(a_restore_takes_the_copies),      TEST(a_lost_copy_is_made_again),
-        TEST(a_check_reads_the_copies),        TEST(a_table_may_go_meanwhile),
-        TEST(only_our_own_is_swept),           TEST(ids_are_taken_whole_or_not),
-        TEST(a_new_folder_is_durable),         TEST(a_restored_table_is_durable),
-        TEST(what_cannot_be_listed_is_told),   TEST(what_cannot_be_removed_is_told),
-        TEST(a_name_that_is_too_long_is_told), TEST(what_was_swept_stays_away),
+        TEST(a_restore_takes_the_copies),      TEST(tables_of_one_text_keep_their_names),
+        TEST(a_lost_copy_is_made_again),       TEST(a_check_reads_the_copies),
+        TEST(a_table_may_go_meanwhile),        TEST(only_our_own_is_swept),
+        TEST(ids_are_taken_whole_or_not),      TEST(a_new_folder_is_durable),
+        TEST(a_restored_table_is_durable),     TEST(what_cannot_be_listed_is_told),
+        TEST(what_cannot_be_removed_is_told),  TEST(a_name_that_is_too_long_is_told),
+        TEST(what_was_swept_stays_away),
     };
 
     return cmocka_run_group_tests_name("backup_files", tests, NULL, NULL);

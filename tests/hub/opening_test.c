@@ -196,6 +196,33 @@ static void a_namespace_without_threads_starts_none(void **state)
     calls_limit_threads(-1);
 }
 
+/* As they were made, and $Default. */
+static void groups_are_there_after_a_reopen(void **state)
+{
+    static const char *const groups[] = {"one", "two", "three"};
+    const struct weir__hub_config config = {.name = "homes",
+                                            .partitions = 1,
+                                            .groups = groups,
+                                            .group_count = 3};
+    struct weir__hub *hub;
+
+    (void)state;
+    assert_int_equal(weir__namespace_hub_create(w.ns, &config, &w.err), 0);
+    for (int reopened = 0; reopened < 2; reopened++) {
+        assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+        for (int i = 0; i < 4; i++) {
+            const struct weir__receiver_options o = {.group = i < 3 ? groups[i] : NULL};
+            struct weir__receiver *r;
+
+            assert_int_equal(weir__receiver_attach(&r, hub, &o, &w.err), 0);
+            weir__receiver_close(r);
+        }
+        weir__hub_release(hub);
+        assert_int_equal(world_close(&w), 0);
+        assert_int_equal(world_open(&w), 0);
+    }
+}
+
 /* The first catalogue, too, is there twice. */
 static void a_first_catalogue_is_made_up_for(void **state)
 {
@@ -392,6 +419,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(groups_are_there_after_a_reopen),
         TEST(a_namespace_without_threads_starts_none),
         TEST(a_first_catalogue_is_made_up_for),
         TEST(a_folder_that_cannot_be_listed_is_not_begun),
