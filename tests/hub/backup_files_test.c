@@ -180,6 +180,10 @@ static void a_lost_copy_is_made_again(void **state)
     backup();
     assert_int_equal(result.segments_copied, 1);
     assert_int_equal(result.segments_reused, 1); /* of the other hub */
+    put(COPY "00000002.seg", "short");           /* as is one that has become another */
+    backup();
+    assert_int_equal(result.segments_copied, 1);
+    assert_int_equal(result.segments_reused, 1);
     assert_int_equal(count(COPY, ".seg"), 1);
 }
 

@@ -239,6 +239,26 @@ static void a_first_catalogue_is_made_up_for(void **state)
     assert_equal_copies();
 }
 
+/* Nothing can be missing from a first catalogue, so the one copy of it is not an old one. */
+static void one_copy_of_a_first_catalogue_is_enough(void **state)
+{
+    static const char *const paths[] = {WORLD_DIR "/catalog.0", WORLD_DIR "/catalog.1"};
+
+    (void)state;
+    for (int changed = 0; changed < 2; changed++) {
+        if (changed) assert_int_equal(world_create(&w, "homes", 1), 0);
+        for (int i = 0; i < 2; i++) {
+            w.warnings = w.errors = 0;
+            assert_int_equal(world_close(&w), 0);
+            assert_int_equal(w.options.fs->ops->remove(w.options.fs, paths[i], NULL), 0);
+            assert_int_equal(world_open(&w), 0);
+            assert_int_equal(w.warnings, !changed);
+            assert_int_equal(w.errors, changed);
+            assert_equal_copies();
+        }
+    }
+}
+
 /* Where nobody can see whether there are hubs, no first catalogue is made. */
 static void a_folder_that_cannot_be_listed_is_not_begun(void **state)
 {
@@ -419,6 +439,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(one_copy_of_a_first_catalogue_is_enough),
         TEST(groups_are_there_after_a_reopen),
         TEST(a_namespace_without_threads_starts_none),
         TEST(a_first_catalogue_is_made_up_for),
