@@ -349,6 +349,31 @@ static void who_has_the_folder_is_named(void **state)
     }
 }
 
+/* As long as was said, with all that the log needs around it. */
+static void the_largest_message_is_stored(void **state)
+{
+    static uint8_t message[1 << 20] = {0x00, 0x53, 0x75, 0xb0};
+    struct weir__bytes payload = weir__bytes_of(message, sizeof message);
+    struct weir__log_receipt receipt = {0};
+    struct weir__batch batch;
+    struct weir__hub *hub;
+
+    (void)state;
+    weir__store_be32(message + 4, sizeof message - 8);
+    assert_int_equal(world_close(&w), 0);
+    w.options.batch_bytes_max = sizeof message;
+    w.options.segment_bytes_max = 8 << 20;
+    assert_int_equal(world_open(&w), 0);
+    assert_int_equal(world_create(&w, "homes", 1), 0);
+    assert_int_equal(weir__namespace_use(w.ns, "homes", &hub, &w.err), 0);
+    assert_int_equal(weir__hub_batch_bytes_max(hub), sizeof message);
+    assert_int_equal(weir__batch_of_payload(&batch, 0, payload, sizeof message - 1, &w.err),
+                     WEIR_ETOOBIG);
+    assert_int_equal(weir__batch_of_payload(&batch, 0, payload, sizeof message, &w.err), 0);
+    assert_int_equal(weir__hub_publish_wait(hub, &batch, 0, NULL, INT64_MAX, &receipt, &w.err), 0);
+    weir__hub_release(hub);
+}
+
 static void an_unknown_outcome_stops_changes(void **state)
 {
     struct simfs_fault fault = {.kinds = SIMFS_SYNC, .at = 2, .rc = WEIR_EIO, .seed = 1};
@@ -439,6 +464,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(the_largest_message_is_stored),
         TEST(one_copy_of_a_first_catalogue_is_enough),
         TEST(groups_are_there_after_a_reopen),
         TEST(a_namespace_without_threads_starts_none),
