@@ -156,6 +156,29 @@ static void assert_counted(struct model *m, const struct weir__backup_result *r)
     assert_int_equal(r->damaged, 0);
 }
 
+/* A segment that was copied in its middle, then went on, and has expired since is not lost. */
+static void what_has_expired_is_not_missed(void **state)
+{
+    static struct model m;
+    struct weir__backup_result result;
+    struct standing is;
+
+    (void)state;
+    model_init(&m, 1, 2 << 20);
+    model_publish(&m, 0, 0, 3);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    do {
+        model_publish(&m, 0, 0, 150);
+        assert_int_equal(weir__namespace_step(m.world.ns, &m.world.err), 0);
+        model_stand(&m, m.world.ns, &is);
+    } while (is.begin[0][0] < 3);
+    assert_int_equal(model_backup(&m, m.world.disk, &result), 0);
+    assert_int_equal(result.left_out, 0);
+    assert_counted(&m, &result);
+    assert_int_equal(result.events, is.next[0][0] - is.begin[0][0]);
+    world_fini(&m.world);
+}
+
 /* Also what has expired meanwhile and is kept. */
 static void everything_is_counted(void **state)
 {
@@ -356,6 +379,7 @@ int main(void)
         cmocka_unit_test(a_catalogue_that_never_rests),
         cmocka_unit_test(an_orphan_is_counted_once),
         cmocka_unit_test(a_moment_has_its_time),
+        cmocka_unit_test(what_has_expired_is_not_missed),
         cmocka_unit_test(everything_is_counted),
         cmocka_unit_test(a_catalogue_is_read_so_often),
         cmocka_unit_test(a_second_look_that_fails_is_told),
