@@ -9,6 +9,7 @@
 
 #include "hub/world.h"
 #include "support/calls.h"
+#include "support/tempdir.h"
 
 static struct world w;
 
@@ -259,6 +260,24 @@ static void one_copy_of_a_first_catalogue_is_enough(void **state)
     }
 }
 
+/* In a folder of the machine, with slashes as somebody may write them. */
+static void a_folder_is_made_inside_another(void **state)
+{
+    static const char *const names[] = {"a", "b/", "c//", "/d"};
+    struct weir__namespace *made;
+    char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 8];
+
+    (void)state;
+    assert_int_equal(tempdir_make(dir), 0);
+    w.options.fs = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        assert_int_equal(weir__namespace_open(&made, path, &w.options, &w.err), 0);
+        assert_int_equal(weir__namespace_close(made, &w.err), 0);
+    }
+    tempdir_remove(dir);
+}
+
 /* Where nobody can see whether there are hubs, no first catalogue is made. */
 static void a_folder_that_cannot_be_listed_is_not_begun(void **state)
 {
@@ -464,6 +483,7 @@ int main(void)
         TEST(a_step_that_fails_stops_no_other),
         TEST(who_has_the_folder_is_named),
         TEST(a_bad_copy_is_told_once),
+        TEST(a_folder_is_made_inside_another),
         TEST(the_largest_message_is_stored),
         TEST(one_copy_of_a_first_catalogue_is_enough),
         TEST(groups_are_there_after_a_reopen),
