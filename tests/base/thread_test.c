@@ -195,6 +195,8 @@ static void a_detached_thread_runs_and_is_not_joined(void **state)
 {
     static struct talk t;
     struct weir__thread thread = {0};
+    pthread_attr_t attr;
+    int how;
 
     (void)state;
     weir__mutex_init(&t.lock);
@@ -203,6 +205,10 @@ static void a_detached_thread_runs_and_is_not_joined(void **state)
     assert_int_equal(weir__thread_start(&thread, "raise", raise_flag, &t, NULL), 0);
     weir__thread_detach(&thread);
     assert_false(thread.running);
+    assert_int_equal(pthread_getattr_np(thread.t, &attr), 0); /* it waits for the lock */
+    assert_int_equal(pthread_attr_getdetachstate(&attr, &how), 0);
+    assert_int_equal(how, PTHREAD_CREATE_DETACHED); /* the system frees what it has */
+    pthread_attr_destroy(&attr);
     weir__thread_join(&thread);
     while (t.turn == 0) assert_true(weir__cond_wait(&t.cond, &t.lock, INT64_MAX));
     weir__mutex_unlock(&t.lock);
