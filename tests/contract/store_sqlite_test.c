@@ -198,6 +198,32 @@ static void a_file_that_is_gone_is_noticed(void **state)
     assert_int_equal(record_of(w, 0).epoch, 0);
 }
 
+/* It is refused for as long as it is there; what comes behind it is taken. */
+static void a_strangers_file_in_its_place_is_refused_each_time(void **state)
+{
+    struct world *w = *state;
+    char place[TEMPDIR_BYTES + 64];
+
+    weir_store_close(w->store);
+    w->store = open_path("place.db", 0);
+    claim_first(w, 0, "a");
+    snprintf(place, sizeof place, "%s", path_of("place.db"));
+    sql_in("stranger.db", "CREATE TABLE t (a)");
+    assert_int_equal(rename(path_of("stranger.db"), place), 0);
+    unlink(path_of("place.db-wal"));
+    unlink(path_of("place.db-shm"));
+    for (int i = 0; i < 3; i++) {
+        memset(&err, 0, sizeof err);
+        assert_int_equal(beat(w, "a", 1, EXPIRE_MS), WEIR_EINVAL);
+        assert_non_null(strstr(err.text, "another program's"));
+    }
+    open_rc("home.db");
+    assert_int_equal(rename(path_of("home.db"), place), 0);
+    assert_ok(beat(w, "a", 1, EXPIRE_MS));
+    assert_string_equal(record_of(w, 0).version, "");
+    claim_first(w, 0, "a");
+}
+
 /* A beat, a look, a claim of the own partition, marks of it: nobody stands in another's way. */
 static int work_in_child(int number, void *arg)
 {
@@ -337,6 +363,8 @@ int main(void)
                                        STORE_CASE(a_bad_type_is_a_bad_record),
                                        STORE_CASE(a_held_lock_is_a_time_out),
                                        STORE_CASE(a_file_that_is_gone_is_noticed),
+                                       STORE_CASE(
+                                           a_strangers_file_in_its_place_is_refused_each_time),
                                        STORE_CASE(many_processes_share_a_file),
                                        STORE_CASE(a_killed_process_loses_nothing),
                                        STORE_CASE(the_clock_never_goes_back)};
