@@ -225,6 +225,33 @@ static void strategies_have_their_pace(void **state)
     }
 }
 
+/* While it looks around it looks twenty times in a beat, but not more often than every millisecond. */
+static void short_beats_have_looks_between_them(void **state)
+{
+    static const struct {
+        int64_t beat_ms;
+        const char *calls;
+    } cases[] = {
+        {10, "0 beat 0 read 1 read 2 read 3 read 3 claim "},
+        {19, "0 beat 0 read 1 read 2 read 3 read 4 read 5 read 5 claim "},
+        {20, "0 beat 0 read 1 read 2 read 3 read 4 read 5 read 6 read 6 claim "},
+        {40, "0 beat 0 read 2 read 4 read 6 read 8 read 10 read 12 read 12 claim "},
+    };
+
+    (void)state;
+    s.options.strategy = WEIR_STICKY;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        s.options.beat_ms = cases[i].beat_ms;
+        stage_clear();
+        stage_start();
+        stage_pass(cases[i].beat_ms - 1);
+        expect_calls(cases[i].calls);
+        assert_int_equal(weir_processor_stop(s.processor, 10000, NULL), 0);
+        s.processor = NULL;
+        s.now_ns += INT64_C(1000000000) * 1000000;
+    }
+}
+
 static void words_for_everything(void **state)
 {
     static const char *const reasons[] = {"unknown", "shutdown", "lost",   "moved",
@@ -276,14 +303,41 @@ static void a_program_can_look_around(void **state)
     assert_int_equal(s.opened.epoch, 1);
 }
 
-static int rewinds_rc[2];
+static int look_at_lag(struct weir_partition *p, const struct weir_event *e, size_t n)
+{
+    (void)e;
+    assert_int_equal(n, 0);
+    weir_partition_lag(p, &lags[0]);
+    return 0;
+}
+
+/* It is called because nothing comes, though there is something. */
+static void who_was_given_nothing_lags_behind_all(void **state)
+{
+    (void)state;
+    s.options.metrics = true;
+    s.options.invoke_when_idle = true;
+    s.options.receive_ms = 100;
+    s.end[0] = 8;
+    s.receive_rc = WEIR_ETIMEDOUT;
+    s.act = look_at_lag;
+    stage_start();
+    stage_pass(100);
+    expect_log("0 +0 100 0:idle ");
+    assert_int_equal(lags[0].events, 8);
+    assert_int_equal(lags[0].ms, 0);
+    assert_true(lags[0].end.known);
+}
+
+static int rewinds_rc[3];
 
 static int rewind_far(struct weir_partition *p, const struct weir_event *e, size_t n)
 {
     (void)n;
     if (e[0].sequence > 0) return 0;
     rewinds_rc[0] = weir_checkpoint_rewind(p, (uint64_t)INT64_MAX + 1);
-    rewinds_rc[1] = weir_checkpoint_rewind(p, 2);
+    rewinds_rc[1] = weir_checkpoint_rewind(p, INT64_MAX);
+    rewinds_rc[2] = weir_checkpoint_rewind(p, 2);
     return 0;
 }
 
@@ -296,6 +350,7 @@ static void a_rewind_goes_to_what_can_be(void **state)
     stage_pass(10);
     assert_int_equal(rewinds_rc[0], WEIR_EINVAL);
     assert_int_equal(rewinds_rc[1], 0);
+    assert_int_equal(rewinds_rc[2], 0);
     expect_log("0 +0 0 0:0-4 0 0:3-4 ");
 }
 
@@ -329,8 +384,10 @@ int main(void)
         TEST(a_batch_has_1000_events),
         TEST(records_are_kept_in_lower_case),
         TEST(strategies_have_their_pace),
+        TEST(short_beats_have_looks_between_them),
         TEST(words_for_everything),
         TEST(a_program_can_look_around),
+        TEST(who_was_given_nothing_lags_behind_all),
         TEST(a_rewind_goes_to_what_can_be),
         TEST(a_paused_partition_waits),
     };
