@@ -59,6 +59,37 @@ static void what_was_given_before_is_lost_now(void **state)
     expect("+1 -1lost ");
 }
 
+static void what_cannot_be_read_again_is_told_again(void **state)
+{
+    (void)state;
+    start(1);
+    for (int i = 0; i < 3; i++) {
+        w.rows[0].rc = i % 2 == 0 ? WEIR_ECORRUPT : 0;
+        w.change++;
+        pass(2000, "");
+    }
+    expect("?0 0>a +0 ?0 ");
+}
+
+/* Whoever finishes is not sent elsewhere: the next owner begins there. */
+static void what_is_drained_is_not_sent_elsewhere(void **state)
+{
+    (void)state;
+    start(2);
+    pass(500, "");
+    w.slow_handlers = true;
+    beat("b", 1, 1);
+    pass(2000, "b");
+    expect("0>a +0 1>a +1 ~1 ");
+    w.rows[1].rewinds++;
+    w.change++;
+    pass(2000, "b");
+    expect("");
+    weir__control_drained(w.control, w.now_ms, 1, 0);
+    pass(100, "b");
+    expect("1>b -1moved ");
+}
+
 /* Before the store has shown what we claimed it is looked at again, at once. */
 static void what_is_released_at_once_is_given_at_once(void **state)
 {
@@ -197,6 +228,21 @@ static void the_pause_begins_when_it_was_last_owned(void **state)
     assert_non_null(strstr(w.log, "2>a +2s "));
 }
 
+/* Also what is written again and again in the very moment in which it is looked at. */
+static void what_is_written_now_does_not_lie_there(void **state)
+{
+    (void)state;
+    give_up_one();
+    for (int i = 0; i < 700; i++, w.now_ms += 100) {
+        if (i % 100 == 0) renew("js");
+        own(2, "", 0);
+        weir__control_doubt(w.control, w.now_ms, 0);
+        run();
+        assert_null(strstr(w.log, "2>a"));
+        w.log[0] = '\0';
+    }
+}
+
 /* A time that cannot be says nothing. */
 static void what_was_written_in_the_future_lies_there_all_the_same(void **state)
 {
@@ -222,6 +268,8 @@ int main(void)
         TEST(what_was_doubted_before_is_not_now),
         TEST(what_was_released_before_is_not_now),
         TEST(what_was_given_before_is_lost_now),
+        TEST(what_cannot_be_read_again_is_told_again),
+        TEST(what_is_drained_is_not_sent_elsewhere),
         TEST(what_is_released_at_once_is_given_at_once),
         TEST(as_long_as_others_come_it_waits),
         TEST(since_the_store_answers_again_it_waits),
@@ -229,6 +277,7 @@ int main(void)
         TEST(a_death_has_its_millisecond),
         TEST(an_owner_that_is_not_known_has_its_millisecond),
         TEST(the_pause_begins_when_it_was_last_owned),
+        TEST(what_is_written_now_does_not_lie_there),
         TEST(what_was_written_in_the_future_lies_there_all_the_same),
     };
     return cmocka_run_group_tests_name("again", tests, NULL, NULL);

@@ -303,6 +303,25 @@ static void what_failed_was_not_given_in_the_end(void **state)
     assert_int_equal(weir__checkpoint_resume(&c)->sequence, 8);
 }
 
+/* The shortest policy is one, and nothing is due when all is marked. */
+static void the_end_leaves_nothing_due(void **state)
+{
+    struct weir__checkpoint_policy policy = {.ms = 1};
+    struct weir__checkpoint c = fresh(&policy);
+
+    (void)state;
+    weir__checkpoint_give(&c, 0, NULL);
+    weir__checkpoint_handled(&c, 1000, 1);
+    assert_int_equal(weir__checkpoint_due_ms(&c), 1001);
+    for (int i = 0; i < 2; i++) {
+        weir__checkpoint_finish(&c);
+        assert_int_equal(weir__checkpoint_due_ms(&c), INT64_MAX);
+    }
+    assert_takes(&c, 0); /* the first event of all */
+    weir__checkpoint_answer(&c, 0);
+    assert_true(weir__checkpoint_settled(&c));
+}
+
 /* A mark of the program's own is one: the policy counts from there. */
 static void the_policy_counts_behind_the_programs_marks(void **state)
 {
@@ -355,6 +374,7 @@ int main(void)
         cmocka_unit_test(the_policy_leaves_the_programs_marks_alone),
         cmocka_unit_test(the_policy_never_marks_what_is_in_hand),
         cmocka_unit_test(what_failed_was_not_given_in_the_end),
+        cmocka_unit_test(the_end_leaves_nothing_due),
         cmocka_unit_test(the_policy_counts_behind_the_programs_marks),
         cmocka_unit_test(without_a_policy_nothing_is_marked_in_the_end),
     };

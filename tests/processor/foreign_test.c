@@ -328,6 +328,20 @@ static void takes_up_what_is_left_lying(void **state)
     assert_null(strstr(w.log, "~2"));
 }
 
+/* By us, though the foreign one has less than we. */
+static void what_lies_is_not_left_to_the_foreign_one_with_the_fewest(void **state)
+{
+    (void)state;
+    start(5);
+    pass(1000, "");
+    own(4, "js", 0);
+    pass_renewed(3000);
+    assert_non_null(strstr(w.log, "~3 3>nobody -3moved "));
+    w.log[0] = '\0';
+    pass_renewed(65000);
+    assert_non_null(strstr(w.log, "3>a +3s "));
+}
+
 /* js has 0; b and c, who leaves, live; 66 s pass. */
 static void leave_one_lying(uint32_t partitions)
 {
@@ -486,6 +500,7 @@ int main(void)
         TEST(a_refused_renewal_is_a_loss),
         TEST(gives_up_what_is_too_much_one_by_one),
         TEST(takes_up_what_is_left_lying),
+        TEST(what_lies_is_not_left_to_the_foreign_one_with_the_fewest),
         TEST(a_copy_with_the_fewest_takes_up_what_lies),
         TEST(a_copy_with_more_leaves_it_to_the_others),
         TEST(the_first_partition_counts),

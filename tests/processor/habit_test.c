@@ -89,6 +89,18 @@ static void a_rewind_is_no_part_of_a_habit(void **state)
     assert_false(weir__checkpoint_chatty(&c, 1, &rate));
 }
 
+static void marks_of_batches_are_no_habit(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate;
+
+    (void)state;
+    for (uint64_t i = 0; i < 5000; i++) {
+        assert_int_equal(weir__checkpoint_mark(&c, 3, 2 * i, NULL, NULL), 0);
+        assert_false(weir__checkpoint_chatty(&c, (int64_t)i, &rate));
+    }
+}
+
 /* Slow ones before it do not hide it. */
 static void a_habit_that_begins_later_is_noticed(void **state)
 {
@@ -111,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_of_every_event_are_noticed_once),
         cmocka_unit_test(slow_single_marks_are_no_habit),
+        cmocka_unit_test(marks_of_batches_are_no_habit),
         cmocka_unit_test(a_habit_that_begins_later_is_noticed),
         cmocka_unit_test(five_hundred_a_second_are_a_habit),
         cmocka_unit_test(a_rewind_is_no_part_of_a_habit),

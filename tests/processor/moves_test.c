@@ -118,6 +118,75 @@ static void more_partitions_forget_none_that_waits(void **state)
     expect("1>a +1 2>a +2 3>a +3 4>a +4 5>a +5 6>a +6 7>a +7 ");
 }
 
+/* They come while stops are waiting to be told, likewise. */
+static void more_partitions_forget_none_that_is_to_stop(void **state)
+{
+    struct weir__control_step s;
+
+    (void)state;
+    own(0, "a", 1), own(1, "a", 1);
+    start(4);
+    pass(500, "");
+    expect("+0 +1 2>a +2 3>a +3 ");
+    for (uint32_t p = 0; p < 4; p++) own(p, "b", 1);
+    beat("b", 1, 1);
+    weir__control_doubt(w.control, w.now_ms, 0);
+    weir__control_next(w.control, w.now_ms, &s);
+    assert_int_equal(s.what, WEIR__CONTROL_READ);
+    read_rows(s.view);
+    weir__control_answer(w.control, w.now_ms, 0, NULL);
+    weir__control_next(w.control, w.now_ms, &s);
+    follow(&s);
+    expect("-0lost ");
+    assert_int_equal(weir__control_grow(w.control, ROWS, NULL), 0);
+    run();
+    assert_memory_equal(w.log, "-1lost -2lost -3lost ", 21);
+}
+
+/* ---- who has no weight ---- */
+
+/* It takes nothing, and goes on with what it has while nobody else wants it; when it leaves it gives
+ * that up like any other. */
+static void without_weight_it_leaves_all_the_same(void **state)
+{
+    struct weir__control_options o = {.id = "a",
+                                      .instance = 1,
+                                      .partitions = 2,
+                                      .beat_ms = 1000,
+                                      .expire_ms = 3000,
+                                      .settle_ms = 300,
+                                      .start_ms = 2000,
+                                      .handover_ms = 10000,
+                                      .poll_ms = 50};
+
+    (void)state;
+    own(0, "a", 1);
+    assert_int_equal(weir__control_new(&w.control, &o, NULL), 0);
+    pass(5000, "");
+    expect("+0 ");
+    weir__control_leave(w.control, w.now_ms);
+    pass(100, "");
+    expect("~0 0>nobody -0shutdown leave ");
+    assert_true(w.done);
+}
+
+/* ---- at its own pace ---- */
+
+/* The next one is taken when the gap is over, not at the next beat, also when the one before was lost
+ * meanwhile. */
+static void the_gap_is_over_to_the_millisecond(void **state)
+{
+    (void)state;
+    start_paced(2, 300, 5000);
+    pass(500, "");
+    expect("0>a +0 ");
+    own(0, "b", 1);
+    pass(4799, "b");
+    expect("-0lost ");
+    pass(1, "b");
+    expect("1>a +1 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +197,9 @@ int main(void)
         TEST(what_another_has_is_a_loss),
         TEST(what_was_released_is_over),
         TEST(more_partitions_forget_none_that_waits),
+        TEST(more_partitions_forget_none_that_is_to_stop),
+        TEST(without_weight_it_leaves_all_the_same),
+        TEST(the_gap_is_over_to_the_millisecond),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
