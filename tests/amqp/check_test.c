@@ -268,6 +268,25 @@ static void small_compounds_are_read_as_others(void **state)
     }
 }
 
+/* All of these lengths, with constructors that are described or look like it. */
+static void small_arrays_are_read_as_others(void **state)
+{
+    static const uint8_t codes[] = {0x00, 0x40, 0x44, 0x50, 0x53, 0x56, 0xa0};
+    static const uint8_t counts[] = {0, 1, 2};
+
+    (void)state;
+    for (unsigned i = 0; i < 3 * 3 * 7 * 7 * 7 * 7; i++) {
+        const uint8_t small[] = {0xe0,
+                                 (uint8_t)(3 + i % 3),
+                                 counts[i / 3 % 3],
+                                 codes[i / 9 % 7],
+                                 codes[i / 63 % 7],
+                                 codes[i / 441 % 7],
+                                 codes[i / 3087]};
+        compare(small, 2u + small[1]);
+    }
+}
+
 static void small_compounds_can_be_too_deep(void **state)
 {
     static const struct {
@@ -376,6 +395,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_compounds_are_read_as_others),
+        cmocka_unit_test(small_arrays_are_read_as_others),
         cmocka_unit_test(small_compounds_can_be_too_deep),
         cmocka_unit_test(both_checks_agree),
         cmocka_unit_test(runs_of_small_values_are_read_to_the_byte),

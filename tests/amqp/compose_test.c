@@ -81,6 +81,28 @@ static void sections_are_kept_in_any_order(void **state)
                    "00 53 72 c1 82 0a a3 01 'a' 41 " OWN "00 53 73 45  00 53 77 40");
 }
 
+/* However long the body in front of them is. */
+static void annotations_behind_a_body_are_found(void **state)
+{
+    static const uint8_t behind[] = {0x00, 0x53, 0x72, 0xc1, 0x05, 0x02, 0xa3, 0x01, 'a', 0x41};
+    static const uint8_t front[] = {0x00, 0x53, 0x72, 0xc1, 0x82, 0x0a, 0xa3, 0x01, 'a', 0x41};
+
+    (void)state;
+    for (unsigned len = 0; len < 256; len++) {
+        uint8_t stored[5 + 255 + sizeof behind] = {0x00, 0x53, 0x75, 0xa0, (uint8_t)len};
+        struct weir__amqp_stamp st = stamp(NULL);
+        struct weir__bytes got;
+
+        memset(stored + 5, 'x', len);
+        memcpy(stored + 5 + len, behind, sizeof behind);
+        assert_int_equal(compose(weir__bytes_of(stored, 5 + len + sizeof behind), &st, &got, NULL),
+                         0);
+        assert_memory_equal(got.at, front, sizeof front);
+        assert_memory_equal(got.at + got.len - 5 - len, stored, 5 + len);
+        sample_free(got);
+    }
+}
+
 static void event_without_body(void **state)
 {
     (void)state;
@@ -120,6 +142,8 @@ static void senders_claims_are_dropped(void **state)
                    "b3 0000000c 'x-opt-offset' a1 01 '0'  a3 13 'x-opt-enqueued-time' 40 "
                    "53 05 40  00 53 75 a0 00",
                    NULL, "00 53 72 c1 85 0c a3 01 'a' 41 53 05 40 " OWN "00 53 75 a0 00");
+    check_composed("00 53 72 c1 20 02 a3 1b 'x-opt-sequence-number-epoch' 54 05  00 53 75 a0 00",
+                   NULL, "00 53 72 c1 7e 08 " OWN "00 53 75 a0 00");
     check_composed("00 53 72 c1 12 02 a1 0c 'x-opt-offset' a1 01 '0'  00 53 75 a0 00", NULL,
                    "00 53 72 c1 7e 08 " OWN "00 53 75 a0 00"); /* a string, which it may be */
     check_composed("00 53 72 c1 12 02 a0 0c 'x-opt-offset' a1 01 '0'  00 53 75 a0 00", NULL,
@@ -319,6 +343,7 @@ int main(void)
         cmocka_unit_test(plain_event),
         cmocka_unit_test(header_is_dropped),
         cmocka_unit_test(sections_are_kept_in_any_order),
+        cmocka_unit_test(annotations_behind_a_body_are_found),
         cmocka_unit_test(event_without_body),
         cmocka_unit_test(senders_annotations_are_kept),
         cmocka_unit_test(similar_names_are_kept),

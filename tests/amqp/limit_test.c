@@ -20,7 +20,11 @@ static void impossible_options_are_refused(void **state)
         {{.handle_max = 65535}, number},
         {{.channel_max = 65534, .handle_max = 65534}, NULL},
         {{.client = true, .mechanisms = 3}, "a client has one mechanism"},
+        {{.client = true, .mechanisms = 12}, "a client has one mechanism"},
+        {{.client = true, .mechanisms = 1}, NULL},
         {{.client = true, .mechanisms = 2}, NULL},
+        {{.client = true, .mechanisms = 4}, NULL},
+        {{.client = true, .mechanisms = 8}, NULL},
         {{.mechanisms = 3}, NULL},
     };
 
@@ -160,6 +164,98 @@ static void sessions_and_links_have_a_maximum(void **state)
     peer_say(&p, 6, SAY_BEGIN);
     assert_string_equal(p.side.told[p.side.count - 1].text, "more than 2 sessions");
     peer_fini(&p);
+}
+
+/* What has ended leaves its place to the next. */
+static void sessions_count_while_they_live(void **state)
+{
+    struct weir__amqp_options o = {.after.sessions = 2};
+    struct manners manners = {.trusted = true};
+    static struct peer p;
+
+    (void)state;
+    peer_open(&p, &o, &manners);
+    for (int i = 0; i < 5; i++) {
+        peer_say(&p, 1, SAY_BEGIN);
+        peer_hear(&p, WEIR__AMQP_BEGIN);
+        peer_say(&p, 1, SAY_END);
+        peer_hear(&p, WEIR__AMQP_END);
+    }
+    peer_hear_nothing(&p);
+    assert_false(weir__amqp_closed(p.side.e));
+    peer_fini(&p);
+}
+
+/* Before it knows how many the server takes, a client takes its own maximum for it. */
+static void a_client_begins_before_it_is_answered(void **state)
+{
+    struct weir__amqp_options o = {.client = true, .channel_max = 2};
+    struct weir__amqp_session *s;
+    struct weir__amqp *e;
+    struct weir_error err;
+
+    (void)state;
+    assert_int_equal(weir__amqp_new(&e, &o, NULL), 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(weir__amqp_begin(e, &s, &err), 0);
+    assert_int_equal(weir__amqp_begin(e, &s, &err), WEIR_ELIMIT);
+    assert_string_equal(err.text, "no more than 3 sessions");
+    weir__amqp_free(e);
+}
+
+/* A sentence is cut to half of the peer's frame, and to a kilobyte. */
+static void sentences_have_a_maximum(void **state)
+{
+    static const struct {
+        const char *open;
+        size_t most;
+    } rows[] = {
+        {"10: a1 01 'p' 40 70 00000200", 256},  {"10: a1 01 'p' 40 70 000007fe", 1023},
+        {"10: a1 01 'p' 40 70 00000900", 1024}, {"10: a1 01 'p' 40 70 00000c10", 1024},
+        {"10: a1 01 'p' 40 70 00010000", 1024},
+    };
+    struct manners manners = {0};
+    struct weir__amqp_error error;
+    struct weir__amqp_composite c, inner;
+    char text[3000];
+    static struct peer p;
+
+    (void)state;
+    memset(text, 't', sizeof text);
+    text[sizeof text - 1] = '\0';
+    error = error_text(WEIR__AMQP_COND_NOT_ALLOWED, text);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        peer_init(&p, &(struct weir__amqp_options){0}, &manners);
+        peer_say_raw(&p, "'AMQP' 00 01 00 00");
+        peer_say(&p, 0, rows[i].open);
+        peer_hear_header(&p, 0);
+        peer_hear(&p, WEIR__AMQP_OPEN);
+        weir__amqp_close(p.side.e, &error);
+        peer_listen(&p);
+        c = peer_hear(&p, WEIR__AMQP_CLOSE);
+        assert_int_equal(weir__amqp_composite_of(&c.close.error,
+                                                 WEIR__AMQP_KIND_SET(WEIR__AMQP_ERROR), &inner,
+                                                 NULL),
+                         0);
+        assert_int_equal(inner.error.description.bytes.len, rows[i].most);
+        peer_fini(&p);
+    }
+}
+
+/* Whatever is no performative is told as such, also where there is no session. */
+static void bytes_without_meaning_are_told(void **state)
+{
+    struct manners manners = {0};
+    struct weir__amqp_composite c;
+    static struct peer p;
+
+    (void)state;
+    for (uint16_t channel = 0; channel < 2; channel++) {
+        peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+        peer_say(&p, channel, "40 40 40 40");
+        c = peer_hear(&p, WEIR__AMQP_CLOSE);
+        assert_condition(&c.close.error, WEIR__AMQP_COND_DECODE);
+        peer_fini(&p);
+    }
 }
 
 static void channels_and_handles_have_a_maximum(void **state)
@@ -310,6 +406,10 @@ int main(void)
         cmocka_unit_test(what_is_announced_by_itself),
         cmocka_unit_test(numbers_of_the_peer_have_a_maximum),
         cmocka_unit_test(sessions_and_links_have_a_maximum),
+        cmocka_unit_test(sessions_count_while_they_live),
+        cmocka_unit_test(a_client_begins_before_it_is_answered),
+        cmocka_unit_test(sentences_have_a_maximum),
+        cmocka_unit_test(bytes_without_meaning_are_told),
         cmocka_unit_test(channels_and_handles_have_a_maximum),
         cmocka_unit_test(before_trust_little_is_allowed),
         cmocka_unit_test(what_is_announced_is_kept),

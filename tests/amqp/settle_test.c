@@ -338,6 +338,49 @@ static void a_receiver_that_settles_second_waits(void **state)
     peer_fini(&p);
 }
 
+/* When the window was half used it is opened again as soon as enough is settled, by either side. */
+static void what_is_settled_opens_the_window(void **state)
+{
+    char said[160];
+
+    (void)state;
+    for (int ours = 0; ours < 2; ours++) {
+        peer_open(&p, &(struct weir__amqp_options){.after.unsettled = 64}, &manners);
+        peer_say(&p, 0, SAY_SENDER);
+        for (unsigned i = 0; i < 33; i++) {
+            snprintf(said, sizeof said, "14: 43 70 %08x a0 01 'x' 43 42 42 | 'm'", i);
+            peer_say(&p, 0, said);
+        }
+        p.heard_at = p.heard_len;
+        p.side.taken = p.side.count;
+        if (ours)
+            weir__amqp_settle(p.side.told[2].link, 0, 32, WEIR__AMQP_ACCEPTED, NULL);
+        else
+            peer_say(&p, 0, "15: 42 43 52 20 41");
+        peer_listen(&p);
+        if (ours) hear_range(0, 32, true);
+        assert_int_equal(peer_hear(&p, WEIR__AMQP_FLOW).flow.incoming_window.u, 64);
+        peer_hear_nothing(&p);
+        peer_fini(&p);
+    }
+}
+
+/* By its sender, before its last frame has come; an earlier one is unsettled still. */
+static void a_message_may_be_settled_on_its_way(void **state)
+{
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_say(&p, 0, "14: 43 43 a0 01 'x' 43 42 42 | 'm'");
+    peer_say(&p, 0, "14: 43 52 01 a0 01 'y' 43 42 41 | 'half'");
+    peer_say(&p, 0, "15: 42 52 01 52 01 41");
+    p.side.taken = p.side.count;
+    peer_say(&p, 0, "14: 43 40 40 40 40 42 | 'half'");
+    assert_true(expect(&p.side, WEIR__AMQP_EVENT_TRANSFER)->delivery.settled);
+    expect_nothing(&p.side);
+    peer_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +394,8 @@ int main(void)
         cmocka_unit_test(each_delivery_has_its_link),
         cmocka_unit_test(settled_before_the_last_frame),
         cmocka_unit_test(a_receiver_that_settles_second_waits),
+        cmocka_unit_test(what_is_settled_opens_the_window),
+        cmocka_unit_test(a_message_may_be_settled_on_its_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

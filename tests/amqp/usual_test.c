@@ -209,6 +209,51 @@ static void near_misses_are_told_alike(void **state)
     }
 }
 
+/* Wherever a frame says that it ends, more may have come: it is not read beyond its end. */
+static void a_frame_may_end_within_its_head(void **state)
+{
+    uint8_t frame[FRAME_BYTES_MAX];
+
+    (void)state;
+    for (size_t i = 0; i < FORMS; i++) {
+        size_t size = frame_of(forms[i], frame);
+        for (uint8_t said = 0; said < HEAD_BYTES; said++) {
+            frame[3] = said;
+            compare(frame, size, 0);
+        }
+    }
+}
+
+/* What an event points at lies in the input: there is none meanwhile. */
+static void nothing_is_received_while_an_event_is_in_use(void **state)
+{
+    uint8_t frame[FRAME_BYTES_MAX];
+    size_t size = frame_of(forms[0], frame), room;
+    struct weir__amqp_event ev;
+
+    (void)state;
+    for (int traced = 0; traced < 2; traced++) {
+        open_engine(&usual, traced);
+        memcpy(weir__amqp_input(usual.e, &room), frame, size);
+        weir__amqp_received(usual.e, size);
+        memset(&ev, 1, sizeof ev);
+        assert_true(weir__amqp_next(usual.e, &ev));
+        assert_int_equal(ev.type, WEIR__AMQP_EVENT_TRANSFER);
+        assert_ptr_equal(ev.session, weir__amqp_link_session(ev.link));
+        assert_null(ev.fields);
+        room = 1;
+        assert_null(weir__amqp_input(usual.e, &room));
+        assert_int_equal(room, 0);
+        assert_null(weir__amqp_link_user(ev.link));
+        weir__amqp_link_set_user(ev.link, &room);
+        assert_ptr_equal(weir__amqp_link_user(ev.link), &room);
+        assert_false(weir__amqp_next(usual.e, &ev));
+        assert_non_null(weir__amqp_input(usual.e, &room));
+        assert_true(room > 0);
+        weir__amqp_free(usual.e);
+    }
+}
+
 /* A server that settles late, in ranges of what it has. */
 struct tardy {
     struct weir__amqp *e;
@@ -315,6 +360,8 @@ int main(void)
         cmocka_unit_test(every_byte_may_be_another),
         cmocka_unit_test(a_frame_may_come_in_two_pieces),
         cmocka_unit_test(near_misses_are_told_alike),
+        cmocka_unit_test(a_frame_may_end_within_its_head),
+        cmocka_unit_test(nothing_is_received_while_an_event_is_in_use),
         cmocka_unit_test(the_long_way_agrees),
     };
 

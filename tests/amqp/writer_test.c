@@ -223,6 +223,28 @@ static void arrays_take_their_smallest_form(void **state)
     }
 }
 
+/* Items without bytes: only their number decides. */
+static void many_empty_items_take_the_smallest_form(void **state)
+{
+    static const uint8_t few[] = {0xe0, 0x02, 0xff, 0x40},
+                         many[] = {0xf0, 0, 0, 0, 5, 0, 0, 1, 0, 0x40};
+    struct weir__amqp_value v = {.type = WEIR__AMQP_ARRAY,
+                                 .bytes = weir__bytes_of("\x40", 1),
+                                 .count = 255};
+
+    (void)state;
+    for (int i = 0; i < 2; i++, v.count++) {
+        struct weir__amqp_writer w;
+        struct weir__bytes out;
+        uint8_t room[16];
+
+        weir__amqp_writer_init(&w, room, sizeof room);
+        weir__amqp_put(&w, v);
+        assert_int_equal(weir__amqp_writer_finish(&w, &out, NULL), 0);
+        assert_bytes(out, i ? weir__bytes_of(many, sizeof many) : weir__bytes_of(few, sizeof few));
+    }
+}
+
 static void array_items_share_a_form(void **state)
 {
     char longer[300];
@@ -265,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_buf_keeps_its_maximum),
         cmocka_unit_test(numbers_must_fit_their_type),
         cmocka_unit_test(arrays_take_their_smallest_form),
+        cmocka_unit_test(many_empty_items_take_the_smallest_form),
         cmocka_unit_test(array_items_share_a_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
