@@ -1,0 +1,90 @@
+/* threads_test.c - how many threads a copy has for its handlers: as many as it was told, or as there
+ * are processors that it may use. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <sched.h>
+#include <string.h>
+
+#include "processor/fleet.h"
+
+#define FEWEST 2 /* so that one handler that takes its time does not stop all */
+
+static bool is_worker(const char *task)
+{
+    char path[512], name[32] = "";
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task);
+    f = fopen(path, "r");
+    if (!f) return false; /* it has just ended */
+    if (!fgets(name, sizeof name, f)) name[0] = '\0';
+    fclose(f);
+    return strcmp(name, "weir-worker\n") == 0;
+}
+
+static int count_workers(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    int count = 0;
+
+    assert_non_null(tasks);
+    while ((task = readdir(tasks))) count += is_worker(task->d_name);
+    closedir(tasks);
+    return count;
+}
+
+static int workers_of(struct fleet *f, int threads)
+{
+    struct copy a = {0};
+    struct weir_processor_options o = copy_options(&a);
+    int count;
+
+    o.threads = threads;
+    copy_start_with(&a, f, &o);
+    count = count_workers();
+    copy_stop(&a);
+    assert_int_equal(count_workers(), 0);
+    return count;
+}
+
+static void there_are_as_many_as_it_was_told(void **state)
+{
+    struct fleet *f = fleet_new(1);
+
+    (void)state;
+    assert_int_equal(workers_of(f, 1), 1);
+    assert_int_equal(workers_of(f, 3), 3);
+    assert_int_equal(workers_of(f, -1), 0);
+    fleet_free(f);
+}
+
+static void else_as_many_as_processors(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    cpu_set_t all, one;
+    size_t first = 0;
+    int cores;
+
+    (void)state;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    cores = CPU_COUNT(&all);
+    assert_int_equal(workers_of(f, 0), cores > FEWEST ? cores : FEWEST);
+    while (!CPU_ISSET(first, &all)) first++;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(workers_of(f, 0), FEWEST);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    fleet_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(there_are_as_many_as_it_was_told),
+        cmocka_unit_test(else_as_many_as_processors),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
