@@ -326,6 +326,30 @@ static void an_echo_speaks_of_links_that_are_there(void **state)
     peer_fini(&p);
 }
 
+/* The first credit of a link is to be used as it comes; a drain that was answered is over. */
+static void only_a_drain_is_a_drain(void **state)
+{
+    struct manners giving = {.credit = 10, .trusted = true};
+    struct weir__amqp_composite c;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &giving);
+    peer_say(&p, 0, SAY_SENDER);
+    peer_hear(&p, WEIR__AMQP_ATTACH);
+    c = peer_hear(&p, WEIR__AMQP_FLOW);
+    assert_int_equal(c.flow.link_credit.u, 10);
+    assert_int_equal(c.flow.drain.u, 0);
+    assert_int_equal(weir__amqp_flow(p.side.told[2].link, 10, true), 0);
+    peer_listen(&p);
+    assert_int_equal(peer_hear(&p, WEIR__AMQP_FLOW).flow.drain.u, 1);
+    peer_say(&p, 0, "13: 43 70 00000800 43 70 00000800 43 52 0a 43 40 41 41");
+    c = peer_hear(&p, WEIR__AMQP_FLOW); /* the echo */
+    assert_int_equal(c.flow.link_credit.u, 0);
+    assert_int_equal(c.flow.delivery_count.u, 10);
+    assert_int_equal(c.flow.drain.u, 0);
+    peer_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +363,7 @@ int main(void)
         cmocka_unit_test(a_message_under_way_is_not_drained),
         cmocka_unit_test(credit_is_given_again),
         cmocka_unit_test(an_echo_speaks_of_links_that_are_there),
+        cmocka_unit_test(only_a_drain_is_a_drain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

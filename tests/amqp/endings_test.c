@@ -264,6 +264,47 @@ static void only_what_is_there_ends(void **state)
     peer_fini(&p);
 }
 
+/* What the peer gave as a reason is told, and where it gave none there is none. */
+static struct {
+    int events, reasons;
+} reasons_told;
+
+static void note_reason(struct side *s, const struct weir__amqp_event *ev)
+{
+    be_kind(s, ev);
+    if (ev->type != WEIR__AMQP_EVENT_DETACH && ev->type != WEIR__AMQP_EVENT_END &&
+        ev->type != WEIR__AMQP_EVENT_CLOSE)
+        return;
+    reasons_told.events++;
+    if (!ev->error.condition.at) return;
+    reasons_told.reasons++;
+    assert_bytes(ev->error.condition, weir__bytes_of("a:b", 3));
+    assert_bytes(ev->error.description, weir__bytes_of("why", 3));
+}
+
+static void the_peers_reason_is_told(void **state)
+{
+    static const char *const said[][2] = {
+        {"16: 43 41", "16: 43 41 00 53 1d c0 0b 02 a3 03 'a:b' a1 03 'why'"},
+        {"17: 40", "17: 00 53 1d c0 0b 02 a3 03 'a:b' a1 03 'why'"},
+        {"18: 40", "18: 00 53 1d c0 0b 02 a3 03 'a:b' a1 03 'why'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        for (int given = 0; given < 2; given++) {
+            memset(&reasons_told, 0, sizeof reasons_told);
+            peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+            peer_say(&p, 0, SAY_SENDER);
+            p.side.on = note_reason;
+            peer_say(&p, 0, said[i][given]);
+            assert_int_equal(reasons_told.events, i + 1);
+            assert_int_equal(reasons_told.reasons, given ? i + 1 : 0);
+            peer_fini(&p);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +315,7 @@ int main(void)
         cmocka_unit_test(outcomes_are_said_before_the_end),
         cmocka_unit_test(nothing_goes_on_in_a_session_that_is_gone),
         cmocka_unit_test(only_what_is_there_ends),
+        cmocka_unit_test(the_peers_reason_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

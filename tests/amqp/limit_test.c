@@ -186,6 +186,36 @@ static void sessions_count_while_they_live(void **state)
     peer_fini(&p);
 }
 
+#define SAY_SECOND "12: a1 01 't' 52 01 42 40 40 00 53 28 45 00 53 29 45 40 40 43"
+
+/* A session with two links, that is ended; trust comes between them. */
+static void begin_and_end(struct peer *p, bool trusted)
+{
+    peer_say(p, 1, SAY_BEGIN);
+    peer_say(p, 1, SAY_SENDER);
+    if (trusted) weir__amqp_trust(p->side.e);
+    peer_say(p, 1, SAY_SECOND);
+    peer_say(p, 1, SAY_END);
+}
+
+/* Also when what it remembers became larger meanwhile. */
+static void a_session_leaves_no_memory_behind(void **state)
+{
+    struct manners manners = {.credit = 10};
+    static struct peer p;
+    size_t before;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    begin_and_end(&p, false);
+    before = weir__amqp_memory(p.side.e);
+    begin_and_end(&p, true);
+    assert_int_equal(weir__amqp_memory(p.side.e), before);
+    begin_and_end(&p, true);
+    assert_int_equal(weir__amqp_memory(p.side.e), before);
+    peer_fini(&p);
+}
+
 /* Before it knows how many the server takes, a client takes its own maximum for it. */
 static void a_client_begins_before_it_is_answered(void **state)
 {
@@ -407,6 +437,7 @@ int main(void)
         cmocka_unit_test(numbers_of_the_peer_have_a_maximum),
         cmocka_unit_test(sessions_and_links_have_a_maximum),
         cmocka_unit_test(sessions_count_while_they_live),
+        cmocka_unit_test(a_session_leaves_no_memory_behind),
         cmocka_unit_test(a_client_begins_before_it_is_answered),
         cmocka_unit_test(sentences_have_a_maximum),
         cmocka_unit_test(bytes_without_meaning_are_told),

@@ -257,6 +257,31 @@ static void nothing_is_received_while_an_event_is_in_use(void **state)
     }
 }
 
+/* Frames that are never all there, because the next has always begun, are not slow. */
+static void each_frame_has_its_own_time(void **state)
+{
+    uint8_t frames[9 * FRAME_BYTES_MAX];
+    size_t size = 0, len = 0, at = 0;
+    char text[200];
+
+    (void)state;
+    open_engine(&usual, false);
+    for (unsigned i = 1; i <= 9; i++) {
+        snprintf(text, sizeof text, "14: 43 52 %02x a0 04 '0123' 43 42 42 | " BODY, i);
+        size = frame_of(text, frames + len);
+        len += size;
+    }
+    weir__amqp_tick(usual.e, 1000);
+    for (int64_t now_ms = 1000; at + size < len; at += size, now_ms += 10000) {
+        size_t from = at ? at + 10 : 0; /* one, and the beginning of the next */
+        hear(&usual, weir__bytes_of(frames + from, at + size + 10 - from));
+        weir__amqp_tick(usual.e, now_ms);
+        assert_false(weir__amqp_closed(usual.e));
+    }
+    assert_non_null(strstr(usual.told, "transfer 8 "));
+    weir__amqp_free(usual.e);
+}
+
 /* A server that settles late, in ranges of what it has. */
 struct tardy {
     struct weir__amqp *e;
@@ -365,6 +390,7 @@ int main(void)
         cmocka_unit_test(near_misses_are_told_alike),
         cmocka_unit_test(a_frame_may_end_within_its_head),
         cmocka_unit_test(nothing_is_received_while_an_event_is_in_use),
+        cmocka_unit_test(each_frame_has_its_own_time),
         cmocka_unit_test(the_long_way_agrees),
     };
 

@@ -145,6 +145,25 @@ static void who_has_left_is_forgotten_likewise(void **state)
     expect_members(1);
 }
 
+/* A file's versions and changes are its time in microseconds, or one more than before. */
+static void versions_are_times(void **state)
+{
+    struct weir_record r = {.partition = 1};
+    char want[32];
+
+    (void)state;
+    for (int64_t more = 0; more < 3; more++) {
+        passed_ms = more / 2 * 12345; /* twice in the same moment */
+        assert_int_equal(store->ops->claim(store, &scope, &r, "a", 1, &r, &err), 0);
+        snprintf(want, sizeof want, "%lld",
+                 (long long)((WALL_MS + passed_ms) * 1000 + (more == 1 ? 1 : 0)));
+        assert_string_equal(r.version, want);
+        expect_members(0);
+        assert_true(view.change ==
+                    (uint64_t)(WALL_MS + passed_ms) * 1000 + (more == 2 ? 0 : (uint64_t)more + 1));
+    }
+}
+
 #define IN_MEMORY(f) cmocka_unit_test_setup_teardown(f, open_memory, close_store)
 #define IN_A_FILE(f) cmocka_unit_test_setup_teardown(f, open_file, close_store)
 
@@ -159,6 +178,7 @@ int main(void)
         IN_A_FILE(who_is_silent_for_a_hundred_times_as_long_is_forgotten),
         IN_MEMORY(who_has_left_is_forgotten_likewise),
         IN_A_FILE(who_has_left_is_forgotten_likewise),
+        IN_A_FILE(versions_are_times),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,22 @@ static void more_partitions_forget_none_that_is_to_stop(void **state)
     assert_memory_equal(w.log, "-1lost -2lost -3lost ", 21);
 }
 
+/* As many are to go elsewhere as are to be drained: all of it is done. */
+static void drains_and_rewinds_come_together(void **state)
+{
+    (void)state;
+    start(4);
+    pass(990, "");
+    beat("b", 1, 1);
+    pass(309, "");
+    expect("0>a +0 1>a +1 2>a +2 3>a +3 ");
+    w.rows[0].rewinds++;
+    w.rows[1].rewinds++;
+    w.change++;
+    pass(1, "");
+    expect("<0 <1 ~2 ~3 2>b -2moved 3>b -3moved ");
+}
+
 /* ---- who has no weight ---- */
 
 /* It takes nothing, and goes on with what it has while nobody else wants it; when it leaves it gives
@@ -198,6 +214,7 @@ int main(void)
         TEST(what_was_released_is_over),
         TEST(more_partitions_forget_none_that_waits),
         TEST(more_partitions_forget_none_that_is_to_stop),
+        TEST(drains_and_rewinds_come_together),
         TEST(without_weight_it_leaves_all_the_same),
         TEST(the_gap_is_over_to_the_millisecond),
     };

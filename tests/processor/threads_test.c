@@ -79,11 +79,32 @@ static void else_as_many_as_processors(void **state)
     fleet_free(f);
 }
 
+/* Nobody else would look after what it leaves. */
+static void one_thread_does_everything(void **state)
+{
+    struct fleet *f = fleet_new(3);
+    struct copy a = {0};
+    struct weir_processor_options o = copy_options(&a);
+
+    (void)state;
+    o.threads = 1;
+    publish_all(f, 10);
+    copy_start_with(&a, f, &o);
+    fleet_await(f, f->total == 30);
+    publish_all(f, 10);
+    fleet_await(f, f->total == 60);
+    copy_stop(&a);
+    for (uint32_t i = 0; i < 3; i++) assert_given(f, i, 0, 20, 1);
+    assert_orderly(f);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_are_as_many_as_it_was_told),
         cmocka_unit_test(else_as_many_as_processors),
+        cmocka_unit_test(one_thread_does_everything),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
