@@ -201,15 +201,19 @@ static void a_slow_handler_is_reported(void **state)
     fleet_free(f);
 }
 
-static int hang_in_open(struct weir_partition *p, void **state, void *user)
+static void wait_for_go(struct copy *c)
 {
-    struct copy *c = user;
     struct hanging *w = c->with;
 
     fleet_lock(c->fleet);
     while (!atomic_load(&w->go))
         weir__cond_wait(&c->fleet->changed, &c->fleet->lock, weir__deadline_ns(LOOK_MS));
     fleet_unlock(c->fleet);
+}
+
+static int hang_in_open(struct weir_partition *p, void **state, void *user)
+{
+    wait_for_go(user);
     return on_open(p, state, user);
 }
 
@@ -230,6 +234,80 @@ static void a_slow_open_is_reported(void **state)
     assert_overdue(f, 30, "");
     let_go(f, &with);
     fleet_await(f, f->next[0] == 5);
+    copy_stop(&a);
+    assert_orderly(f);
+    fleet_free(f);
+}
+
+static void hang_in_close(struct weir_partition *p, enum weir_close_reason reason, void *user)
+{
+    wait_for_go(user);
+    on_close(p, reason, user);
+}
+
+static int give_away(struct copy *c, struct weir_partition *p, const struct weir_event *e, size_t n)
+{
+    (void)c, (void)e, (void)n;
+    weir_partition_release(p);
+    return 0;
+}
+
+static int hang_in_letter(struct weir_partition *p, const struct weir_event *e,
+                          const struct weir_error *why, void *user)
+{
+    (void)p, (void)e, (void)why;
+    wait_for_go(user);
+    return 0;
+}
+
+static int refuse_all(struct copy *c, struct weir_partition *p, const struct weir_event *e,
+                      size_t n)
+{
+    (void)c, (void)p, (void)e, (void)n;
+    return -1;
+}
+
+static void a_slow_close_is_reported(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct hanging with = {.mark = 1};
+    struct copy a = {.act = give_away, .with = &with};
+    struct weir_processor_options o = copy_options(&a);
+
+    (void)state;
+    o.handler_ms = 30;
+    o.handler.close = hang_in_close;
+    publish_all(f, 1);
+    copy_start_with(&a, f, &o);
+    fleet_await(f, f->errors[WEIR_HANDLING] == 1);
+    assert_overdue(f, 30, "");
+    assert_int_equal(f->closes, 0);
+    let_go(f, &with);
+    fleet_await(f, f->reasons[WEIR_CLOSED_RELEASED] == 1);
+    copy_stop(&a);
+    assert_orderly(f);
+    fleet_free(f);
+}
+
+static void a_slow_dead_letter_is_reported(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct hanging with = {.mark = 1};
+    struct copy a = {.act = refuse_all, .with = &with};
+    struct weir_processor_options o = copy_options(&a);
+    struct weir_processor_stats stats;
+
+    (void)state;
+    o.handler_ms = 30;
+    o.failure = WEIR_DEAD_LETTER;
+    o.attempts = 1;
+    o.dead_letter = hang_in_letter;
+    publish_all(f, 1);
+    copy_start_with(&a, f, &o);
+    fleet_await(f, f->last_code == WEIR_ETIMEDOUT);
+    assert_overdue(f, 30, "");
+    let_go(f, &with);
+    fleet_await(f, (weir_processor_stats(a.processor, &stats), stats.dead_letters == 1));
     copy_stop(&a);
     assert_orderly(f);
     fleet_free(f);
@@ -480,6 +558,8 @@ int main(void)
         cmocka_unit_test(hand_overs_repeat_nothing),
         cmocka_unit_test(a_slow_handler_is_reported),
         cmocka_unit_test(a_slow_open_is_reported),
+        cmocka_unit_test(a_slow_close_is_reported),
+        cmocka_unit_test(a_slow_dead_letter_is_reported),
         cmocka_unit_test(a_slow_handler_loses_its_partition),
         cmocka_unit_test(a_stolen_place_is_told_at_once),
         cmocka_unit_test(a_silent_store_moves_nothing),
