@@ -439,6 +439,33 @@ static void close_is_answered_or_forgotten(void **state)
     }
 }
 
+/* What the owner allows, and no more. */
+static void only_what_is_allowed_is_offered(void **state)
+{
+    static const char *const names[] = {"MSSBCBS", "PLAIN", "EXTERNAL", "ANONYMOUS"};
+    struct weir__amqp_composite c;
+    struct weir__amqp_items items;
+    struct weir__amqp_value item;
+    static struct manners kind;
+    static struct peer alone;
+
+    (void)state;
+    for (uint32_t set = 1; set < 16; set++) {
+        peer_init(&alone, &(struct weir__amqp_options){.mechanisms = set}, &kind);
+        peer_say_raw(&alone, "'AMQP' 03 01 00 00");
+        peer_hear_header(&alone, 3);
+        c = peer_hear(&alone, WEIR__AMQP_SASL_MECHANISMS);
+        weir__amqp_items_init(&items, &c.sasl_mechanisms.mechanisms);
+        for (unsigned m = 0; m < 4; m++) {
+            if (!(set & WEIR__AMQP_MECHANISM_SET(m))) continue;
+            assert_true(weir__amqp_items_next(&items, &item));
+            assert_bytes(item.bytes, weir__bytes_of(names[m], strlen(names[m])));
+        }
+        assert_false(weir__amqp_items_next(&items, &item));
+        peer_fini(&alone);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +481,7 @@ int main(void)
         cmocka_unit_test(open_says_how_many_sessions_there_may_be),
         cmocka_unit_test(open_comes_first_and_only_once),
         cmocka_unit_test(close_is_answered_or_forgotten),
+        cmocka_unit_test(only_what_is_allowed_is_offered),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,6 +271,46 @@ static void sentences_have_a_maximum(void **state)
     }
 }
 
+/* The peer's last handle is one that may be used, also where it is the first. */
+static void the_last_handle_may_be_used(void **state)
+{
+    struct manners manners = {.trusted = true};
+    struct weir__amqp_composite c;
+    static struct peer p;
+
+    (void)state;
+    peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+    peer_say(&p, 1, "11: 40 43 70 00000800 70 00000800 43");
+    peer_hear(&p, WEIR__AMQP_BEGIN);
+    peer_say(&p, 1, SAY_RECEIVER); /* under its handle 1 */
+    c = peer_hear(&p, WEIR__AMQP_ATTACH);
+    assert_int_equal(c.attach.handle.u, 0);
+    peer_say(&p, 1, SAY_SENDER);
+    c = peer_hear(&p, WEIR__AMQP_END);
+    assert_condition(&c.end.error, WEIR__AMQP_COND_LIMIT);
+    peer_fini(&p);
+}
+
+static void a_transfer_needs_a_session(void **state)
+{
+    static const char *const said[] = {
+        "14: 43 43 a0 01 'x' 43 42 42 | 'm'",
+        "14: 43 43 a0 01 'x' 43 42 42 | 'a message of which there is "
+        "more than the head of a frame has room for'"};
+    struct manners manners = {.credit = 10};
+    struct weir__amqp_composite c;
+    static struct peer p;
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        peer_open(&p, &(struct weir__amqp_options){0}, &manners);
+        peer_say(&p, 1, said[i]);
+        c = peer_hear(&p, WEIR__AMQP_CLOSE);
+        assert_condition(&c.close.error, WEIR__AMQP_COND_NOT_ALLOWED);
+        peer_fini(&p);
+    }
+}
+
 /* Whatever is no performative is told as such, also where there is no session. */
 static void bytes_without_meaning_are_told(void **state)
 {
@@ -440,6 +480,8 @@ int main(void)
         cmocka_unit_test(a_session_leaves_no_memory_behind),
         cmocka_unit_test(a_client_begins_before_it_is_answered),
         cmocka_unit_test(sentences_have_a_maximum),
+        cmocka_unit_test(the_last_handle_may_be_used),
+        cmocka_unit_test(a_transfer_needs_a_session),
         cmocka_unit_test(bytes_without_meaning_are_told),
         cmocka_unit_test(channels_and_handles_have_a_maximum),
         cmocka_unit_test(before_trust_little_is_allowed),

@@ -303,6 +303,20 @@ static void what_failed_was_not_given_in_the_end(void **state)
     assert_int_equal(weir__checkpoint_resume(&c)->sequence, 8);
 }
 
+/* What the program has marked is done, though the handler has not returned. */
+static void reading_goes_on_behind_the_later_of_both(void **state)
+{
+    struct weir__checkpoint c = at(4);
+
+    (void)state;
+    assert_int_equal(weir__checkpoint_resume(&c)->sequence, 4);
+    weir__checkpoint_give(&c, 9, NULL);
+    assert_int_equal(weir__checkpoint_mark(&c, 3, 7, NULL, NULL), 0);
+    assert_int_equal(weir__checkpoint_resume(&c)->sequence, 7);
+    weir__checkpoint_handled(&c, 0, 5);
+    assert_int_equal(weir__checkpoint_resume(&c)->sequence, 9);
+}
+
 /* The shortest policy is one, and nothing is due when all is marked. */
 static void the_end_leaves_nothing_due(void **state)
 {
@@ -374,6 +388,7 @@ int main(void)
         cmocka_unit_test(the_policy_leaves_the_programs_marks_alone),
         cmocka_unit_test(the_policy_never_marks_what_is_in_hand),
         cmocka_unit_test(what_failed_was_not_given_in_the_end),
+        cmocka_unit_test(reading_goes_on_behind_the_later_of_both),
         cmocka_unit_test(the_end_leaves_nothing_due),
         cmocka_unit_test(the_policy_counts_behind_the_programs_marks),
         cmocka_unit_test(without_a_policy_nothing_is_marked_in_the_end),

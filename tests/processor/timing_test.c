@@ -264,11 +264,10 @@ static void more_partitions_do_not_hurry_a_silent_store(void **state)
 }
 
 /* One at a time and in turn: when the store takes too long for all of them, none is left out. */
-static void slow_renewals_come_in_turn(void **state)
+static void renew_slowly(int64_t takes_ms)
 {
     int renewed[ROWS] = {0};
 
-    (void)state;
     for (uint32_t p = 0; p < 8; p++) own(p, p < 4 ? "js" : "a", p < 4 ? 0 : 1);
     beat("a", 1, 1);
     start(8);
@@ -276,11 +275,19 @@ static void slow_renewals_come_in_turn(void **state)
         enum weir__control_do what = next_call();
         if (what == WEIR__CONTROL_BEAT) beat("a", 1, 1);
         if (what == WEIR__CONTROL_CLAIM) renewed[s.partition]++;
-        answer(what == WEIR__CONTROL_CLAIM ? 10000 : 0, 0);
+        answer(what == WEIR__CONTROL_CLAIM ? takes_ms : 0, 0);
         for (uint32_t p = 0; p < 4; p++) own(p, "js", 0);
     }
     for (uint32_t p = 4; p < 8; p++) assert_in_range(renewed[p], renewed[4] - 1, renewed[4]);
     assert_true(renewed[7] > 2);
+}
+
+static void slow_renewals_come_in_turn(void **state)
+{
+    renew_slowly(10000);
+    tear_down(state);
+    set_up(state);
+    renew_slowly(30000); /* all of them are too old then */
 }
 
 int main(void)
