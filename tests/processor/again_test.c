@@ -202,6 +202,19 @@ static void an_owner_that_is_not_known_has_its_millisecond(void **state)
     }
 }
 
+/* What another start of a living name had is first for that one. */
+static void what_a_former_start_had_is_waited_for(void **state)
+{
+    (void)state;
+    own(0, "b", 7), own(1, "b", 7);
+    beat("b", 1, 1);
+    start(2);
+    pass(4000, "b");
+    expect("");
+    pass(100, "b");
+    expect("1>a +1 ");
+}
+
 /* ---- what is left for a foreign owner ---- */
 
 /* js has 3 of 4; 2 was just given up for it. */
@@ -276,6 +289,7 @@ int main(void)
         TEST(what_rests_is_not_waited_for),
         TEST(a_death_has_its_millisecond),
         TEST(an_owner_that_is_not_known_has_its_millisecond),
+        TEST(what_a_former_start_had_is_waited_for),
         TEST(the_pause_begins_when_it_was_last_owned),
         TEST(what_is_written_now_does_not_lie_there),
         TEST(what_was_written_in_the_future_lies_there_all_the_same),

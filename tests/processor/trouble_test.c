@@ -179,6 +179,28 @@ static void another_refusal_is_told(void **state)
     assert_int_equal(s.opened.epoch, 0);
 }
 
+/* Only a hub that does not have the place of a checkpoint is told to have none. */
+static void a_refused_place_is_told_where_there_is_one(void **state)
+{
+    (void)state;
+    s.end[0] = 3;
+    s.open_rc = WEIR_EINVAL;
+    stage_start();
+    stage_pass(0);
+    expect_told("0 opening: not opened\n"); /* it was not by a checkpoint */
+    s.open_rc = 0;
+    stage_pass(100);
+    expect_log("0 +0 50 0:0-2 ");
+    s.open_rc = WEIR_EUNREACHABLE;
+    steal();
+    stage_pass(0);
+    expect_told("100 opening: not opened\n");
+    s.open_rc = WEIR_EINVAL;
+    stage_pass(50);
+    expect_told("150 opening: the checkpoint at 2 of partition 0 is not in the hub (weir checkpoint"
+                " set, or delete, puts it right): not opened\n");
+}
+
 /* ---- failures ---- */
 
 /* A program need not hear of errors. */
@@ -200,6 +222,30 @@ static void without_somebody_to_tell_it_goes_on(void **state)
     expect_log("3510 0:1-1 ");
     assert_true(stats_now().handler_failures > 1);
     assert_true(stats_now().store_failures > 1);
+}
+
+static int fail_idle_and_first(struct weir_partition *p, const struct weir_event *e, size_t n)
+{
+    (void)p, (void)e;
+    return n == 0 || calls++ == 0 ? BAD : 0;
+}
+
+/* An idle call that failed says nothing of the events that come. */
+static void a_failed_idle_call_is_no_attempt(void **state)
+{
+    (void)state;
+    calls = 0;
+    s.options.invoke_when_idle = true;
+    s.options.receive_ms = 100;
+    s.options.failure = WEIR_DROP;
+    s.options.attempts = 2;
+    s.act = fail_idle_and_first;
+    stage_start();
+    stage_pass(110);
+    stage_publish(0, 1);
+    stage_pass(80);
+    expect_log("0 +0 100 0:idle 110 0:0-0 160 0:0-0 ");
+    assert_int_equal(stats_now().dropped, 0);
 }
 
 /* What is dropped is one event that is done with, no more. */
@@ -360,7 +406,9 @@ int main(void)
         TEST(attempts_begin_with_the_stream),
         TEST(an_epoch_in_the_way_is_answered_with_another),
         TEST(another_refusal_is_told),
+        TEST(a_refused_place_is_told_where_there_is_one),
         TEST(without_somebody_to_tell_it_goes_on),
+        TEST(a_failed_idle_call_is_no_attempt),
         TEST(a_dropped_event_counts_as_one),
         TEST(a_store_that_cannot_be_read_lets_nothing_start),
         TEST(who_marks_every_event_is_told_once),
