@@ -80,12 +80,59 @@ static void a_frame_that_follows_has_its_own_time(void **state)
     peer_fini(&p);
 }
 
+#define LONG_BYTES 1000 /* needs three of the smallest frames */
+#define TRANSFER_HEAD 42
+
+/* The payloads of all frames that were heard and not looked at. */
+static size_t take_payloads(struct peer *from, uint8_t *to)
+{
+    size_t len = 0;
+
+    while (from->heard_at < from->heard_len) {
+        const uint8_t *frame = from->heard + from->heard_at;
+        size_t size = weir__load_be32(frame);
+        assert_true(size > TRANSFER_HEAD && size <= 512);
+        memcpy(to + len, frame + TRANSFER_HEAD, size - TRANSFER_HEAD);
+        len += size - TRANSFER_HEAD;
+        from->heard_at += size;
+    }
+    return len;
+}
+
+/* One message after the other that the window takes in two parts: each is sent from its own
+ * beginning to its own end. */
+static void each_rest_is_its_own(void **state)
+{
+    struct weir__amqp_link *l = open_sender("00000000");
+    uint8_t sent[LONG_BYTES], got[4 * LONG_BYTES];
+    char flow[80];
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        size_t len;
+        for (size_t b = 0; b < sizeof sent; b++) sent[b] = (uint8_t)(b * 7 + i * 31);
+        snprintf(flow, sizeof flow, "13: 52 %02x 52 01 43 70 00000800 52 01 52 %02x 52 05", 3 * i,
+                 i);
+        peer_say(&p, 0, flow);
+        assert_int_equal(weir__amqp_send(l, weir__bytes_of(sent, sizeof sent), 0, true, NULL), 0);
+        peer_listen(&p);
+        len = take_payloads(&p, got);
+        assert_int_equal(len, 512 - TRANSFER_HEAD);
+        snprintf(flow, sizeof flow, "13: 52 %02x 52 02 43 70 00000800", 3 * i + 1);
+        peer_say(&p, 0, flow);
+        len += take_payloads(&p, got + len);
+        assert_bytes(weir__bytes_of(got, len), weir__bytes_of(sent, sizeof sent));
+    }
+    peer_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_so_much_waits_for_the_peer),
         cmocka_unit_test(the_rest_of_a_message_goes_with_its_link),
         cmocka_unit_test(a_frame_that_follows_has_its_own_time),
+        cmocka_unit_test(each_rest_is_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
