@@ -76,6 +76,19 @@ static void five_hundred_a_second_are_a_habit(void **state)
     assert_int_equal(rate, 1000000);
 }
 
+/* A pause behind the first mark counts, too. */
+static void a_habit_is_timed_from_its_first_mark(void **state)
+{
+    struct weir__checkpoint c = fresh();
+    uint64_t rate;
+
+    (void)state;
+    for (uint64_t i = 0; i <= 1000; i++) {
+        assert_int_equal(weir__checkpoint_mark(&c, 3, i, NULL, NULL), 0);
+        assert_false(weir__checkpoint_chatty(&c, i == 0 ? 0 : 5000, &rate));
+    }
+}
+
 static void a_rewind_is_no_part_of_a_habit(void **state)
 {
     struct weir__checkpoint c = fresh();
@@ -126,6 +139,7 @@ int main(void)
         cmocka_unit_test(marks_of_batches_are_no_habit),
         cmocka_unit_test(a_habit_that_begins_later_is_noticed),
         cmocka_unit_test(five_hundred_a_second_are_a_habit),
+        cmocka_unit_test(a_habit_is_timed_from_its_first_mark),
         cmocka_unit_test(a_rewind_is_no_part_of_a_habit),
     };
 

@@ -2,6 +2,8 @@
  * and what is not, and that it begins anew. Times are exact, as stage.h says. */
 #include "processor/stage.h"
 
+#include "processor/state.h"
+
 /* What the handler fails with: none of our codes. */
 #define BAD 77
 #define STEADY_MS 60000 /* a stream that lasts longer was not taken in a quarrel */
@@ -374,6 +376,19 @@ static void what_comes_at_the_end_of_a_turn_is_read_in_the_next(void **state)
     expect_log("0 +0 0 0:0-0 ");
 }
 
+/* A program that waits in a step is not left waiting when events come. */
+static void what_comes_while_it_waits_ends_the_wait(void **state)
+{
+    (void)state;
+    stage_start();
+    stage_pass(10);
+    assert_false(s.processor->poked);
+    stage_publish(0, 1);
+    assert_true(s.processor->poked);
+    stage_pass(0);
+    expect_log("0 +0 10 0:0-0 ");
+}
+
 static struct weir_partition_lag lag;
 
 static int look_at_lag(struct weir_partition *p, const struct weir_event *e, size_t n)
@@ -415,6 +430,7 @@ int main(void)
         TEST(one_by_one_is_no_habit),
         TEST(a_pause_ends_the_turn),
         TEST(what_comes_at_the_end_of_a_turn_is_read_in_the_next),
+        TEST(what_comes_while_it_waits_ends_the_wait),
         TEST(lag_counts_from_the_last_event),
     };
 
