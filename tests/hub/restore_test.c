@@ -614,7 +614,6 @@ int main(void)
         TEST(the_copy_is_read_again),
         TEST(a_restore_that_is_cut_off_is_refused),
         TEST(what_was_read_is_counted),
-        TEST(what_was_read_is_counted),
         TEST(what_somebody_is_at_is_left_alone),
         TEST(paths_have_a_length),
         TEST(an_empty_folder_stays_when_a_run_fails),
