@@ -184,6 +184,69 @@ static void it_tells_how_long(void **state)
     assert_int_equal(weir__retention_clock_until(&w.c, &old, 10 * HOUR_MS), 0);
 }
 
+/* To the millisecond: what is owed is paid with 59 for each that passes. */
+static void it_tells_how_long_to_the_millisecond(void **state)
+{
+    static const struct {
+        int64_t left_ms, owed_ms, wait_ms;
+    } cases[] = {{0, 0, 0},   {1, 0, 1},    {60, 59, 1}, {61, 59, 2},  {62, 59, 3},
+                 {62, 61, 2}, {60, 600, 1}, {1, 600, 1}, {61, 600, 2}, {120, 119, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world w = begin();
+        struct weir__keep_stamp old = stamp(&w);
+
+        restart(&w, cases[i].owed_ms, 8);
+        assert_int_equal(w.c.owed_ms, cases[i].owed_ms);
+        assert_int_equal(weir__retention_clock_until(&w.c, &old, cases[i].left_ms),
+                         cases[i].wait_ms);
+    }
+}
+
+/* A machine that was off owes what its wall clock shows beyond the later of the two clocks, and never
+ * more than 2^53 in all. */
+static void what_is_owed_has_limits(void **state)
+{
+    const int64_t most = INT64_C(1) << 53;
+    const struct {
+        struct weir__keep_time saved;
+        int64_t wall_ms, owed_ms;
+    } cases[] = {
+        {{.keep_ms = WALL, .off_ms = DAY_MS, .wall_ms = 3000}, WALL + DAY_MS + HOUR_MS, HOUR_MS},
+        {{.keep_ms = WALL, .off_ms = DAY_MS, .wall_ms = 3000}, WALL + DAY_MS, 0},
+        {{.keep_ms = WALL, .off_ms = DAY_MS, .wall_ms = 3000}, WALL, 0},
+        {{.keep_ms = WALL, .wall_ms = WALL + DAY_MS}, WALL + DAY_MS + 5, 5},
+        {{.keep_ms = WALL, .wall_ms = WALL, .owed_ms = 7}, WALL + 5, 12},
+        {{.keep_ms = WALL, .wall_ms = WALL, .owed_ms = most}, WALL + 5, most},
+        {{.keep_ms = WALL, .wall_ms = WALL, .owed_ms = most - 5}, WALL + 5, most},
+        {{.keep_ms = 1}, INT64_MAX, most - 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir__machine_time now = {.wall_ms = cases[i].wall_ms, .up_ms = 100, .boot = 8};
+        struct weir__retention_clock c = weir__retention_clock_start(&cases[i].saved, &now);
+
+        assert_int_equal(c.owed_ms, cases[i].owed_ms);
+        assert_int_equal(c.keep_ms, cases[i].saved.keep_ms);
+        assert_int_equal(c.off_ms, cases[i].saved.off_ms);
+    }
+}
+
+/* Also when it is set before anybody has looked. */
+static void a_clock_that_is_set_right_at_once_stops_it(void **state)
+{
+    struct world w = begin();
+
+    (void)state;
+    restart(&w, 5 * DAY_MS, 8);
+    assert_int_equal(w.c.owed_ms, 5 * DAY_MS);
+    w.m.wall_ms -= 3 * DAY_MS;
+    pass(&w, 0);
+    assert_int_equal(w.c.owed_ms, 2 * DAY_MS);
+}
+
 static void wild_clocks_do_no_harm(void **state)
 {
     struct world w = begin();
@@ -211,6 +274,9 @@ int main(void)
         cmocka_unit_test(a_clock_that_was_not_set_is_no_debt),
         cmocka_unit_test(what_is_owed_outlives_a_process),
         cmocka_unit_test(it_tells_how_long),
+        cmocka_unit_test(it_tells_how_long_to_the_millisecond),
+        cmocka_unit_test(what_is_owed_has_limits),
+        cmocka_unit_test(a_clock_that_is_set_right_at_once_stops_it),
         cmocka_unit_test(wild_clocks_do_no_harm),
     };
 
