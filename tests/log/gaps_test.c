@@ -103,10 +103,65 @@ static void a_known_end_is_not_forgotten(void **state)
     assert_int_equal(heads[1].last_time_ms, 40);
 }
 
+/* Of a last segment without a file all behind the watermark is lost, unless that is nothing, or an earlier
+ * opening has passed over it and the control file names no file since. */
+static void all_of_a_lost_segment_is_passed_over(void **state)
+{
+    static const struct {
+        uint64_t watermark, capacity, name; /* of the segment that the control file names */
+        bool lost;
+        uint64_t passed;
+    } lose[] = {{1000, 64, 3, true, 500}, {1499, 64, 3, true, 1},  {1500, 64, 3, false, 0},
+                {1501, 64, 3, false, 0},  {1000, 0, 0, true, 500}, {1000, 64, 0, false, 0},
+                {1000, 0, 3, true, 500}};
+    const struct weir__segment seg = {.h = {.base = 500, .capacity = 1000}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lose / sizeof lose[0]; i++) {
+        const struct weir__control c = {.watermark = lose[i].watermark,
+                                        .active = {.capacity = lose[i].capacity,
+                                                   .name = lose[i].name}};
+        struct weir__head heads[PARTITIONS] = {{10, 800, 5}, {20, 900, 5}};
+        const struct weir__head known[PARTITIONS] = {{0}};
+        struct weir__gaps gaps;
+
+        assert_int_equal(weir__gaps_init(&gaps, PARTITIONS, c.watermark, NULL), 0);
+        assert_int_equal(weir__gaps_lose(&gaps, &c, &seg), lose[i].lost);
+        weir__gaps_pass(&gaps, known, heads);
+        assert_int_equal(heads[0].next_sequence, 10 + lose[i].passed);
+        assert_int_equal(heads[1].next_sequence, 20 + lose[i].passed);
+        weir__gaps_fini(&gaps);
+        weir__gaps_fini(&gaps);
+    }
+}
+
+static void guess(const char *want, uint64_t first, uint64_t sure, uint64_t last)
+{
+    char text[WEIR__GUESS_BYTES];
+
+    weir__guess_text(text, first, sure, last);
+    assert_string_equal(text, want);
+}
+
+/* How many were stored at least is told when the control file knows of one; the longest text fits. */
+static void what_is_sure_is_told(void **state)
+{
+    (void)state;
+    guess(": at least 7 to 7 were stored, and numbers up to 9 are not given again", 7, 8, 9);
+    guess(": at least 7 to 8 were stored, and numbers up to 9 are not given again", 7, 9, 9);
+    guess(": how many were stored is not known, and numbers up to 9 are not given again", 7, 7, 9);
+    guess(": how many were stored is not known, and numbers up to 9 are not given again", 7, 6, 9);
+    guess(": at least 18446744073709551614 to 18446744073709551614 were stored, and numbers up to "
+          "18446744073709551615 are not given again",
+          UINT64_MAX - 1, UINT64_MAX, UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_passed_over),
+        cmocka_unit_test(all_of_a_lost_segment_is_passed_over),
+        cmocka_unit_test(what_is_sure_is_told),
         cmocka_unit_test(a_known_end_is_not_forgotten),
     };
 
