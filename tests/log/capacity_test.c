@@ -73,6 +73,18 @@ static void those_that_wait_need_room(void **state)
     assert_false(weir__log_fits(w->log, 0, 32 * KIB - 51 * each + 1));
 }
 
+/* Those that are stored need no more than their entries. */
+static void those_that_are_stored_do_not_wait(void **state)
+{
+    struct world *w = *state;
+    const uint64_t left = 36 * KIB - 60 * 88;
+
+    start(w);
+    for (int i = 0; i < 60; i++) put(w, 88);
+    assert_true(weir__log_fits(w->log, 0, left));
+    assert_false(weir__log_fits(w->log, 0, left + 1));
+}
+
 /* A full segment makes the next one twice as large, and eight times when it was full within a
  * second, or the one before it was. */
 static void full_segments_grow(void **state)
@@ -237,6 +249,7 @@ int main(void)
         CASE(the_least_holds_one_batch),
         CASE(what_fits_is_said),
         CASE(those_that_wait_need_room),
+        CASE(those_that_are_stored_do_not_wait),
         CASE(full_segments_grow),
         CASE(a_large_batch_does_not_make_them_grow),
         CASE(old_segments_shrink),
