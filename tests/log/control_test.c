@@ -111,6 +111,8 @@ static void put_old(struct place *p, uint64_t at, uint32_t partitions, uint64_t 
 /* Reads an old copy: nothing that version 1 did not have is left from elsewhere. */
 static void expect_old(struct place *p, uint32_t partitions, uint64_t generation, int bad)
 {
+    static const struct weir__control_active nothing;
+
     if (read_control(p) != 0) fail_msg("%u: %s", partitions, p->err.text);
     assert_int_equal(p->bad, bad);
     assert_int_equal(p->c.version, 1);
@@ -122,7 +124,7 @@ static void expect_old(struct place *p, uint32_t partitions, uint64_t generation
     assert_int_equal(p->c.secret, 0);
     assert_int_equal(p->c.keep.boot, 0);
     assert_int_equal(p->c.keep.off_ms, 0);
-    assert_int_equal(p->c.active.capacity, 0);
+    assert_memory_equal(&p->c.active, &nothing, sizeof nothing);
 }
 
 /* Both places get the newest copy with another number at an offset, and a checksum to go with it. */
@@ -169,7 +171,7 @@ static void any_number_of_partitions_is_read(void **state)
  * else. */
 static void an_old_copy_has_one_place(void **state)
 {
-    static const uint32_t counts[] = {1, 168, WEIR__LOG_PARTITIONS_MAX};
+    static const uint32_t counts[] = {1, 164, 168, WEIR__LOG_PARTITIONS_MAX};
     static const uint8_t zeros[COPY_AT];
     struct place *p = *state;
 
@@ -234,6 +236,70 @@ static void refusals_say_why(void **state)
     assert_int_equal(read_control(p), WEIR_EVERSION);
     assert_int_equal(p->bad, 0);
     assert_string_equal(p->err.text, "log format version 3 is not known here (this weir writes 2)");
+}
+
+/* What lies behind the end of a file is nothing, whatever was read before. */
+static void a_file_that_was_cut_has_less(void **state)
+{
+    static const struct {
+        uint64_t bytes;
+        int rc, bad;
+    } cases[] = {{2 * COPY_AT, 0, 0},     {COPY_AT + BLOCK, 0, 0}, {COPY_AT + BLOCK - 1, 0, 0},
+                 {COPY_AT + 1, 0, 1},     {COPY_AT, 0, 1},         {BLOCK, 0, 1},
+                 {100, WEIR_ECORRUPT, 2}, {0, WEIR_ECORRUPT, 2}};
+    struct place *p = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        make_control(p, 3);
+        assert_int_equal(p->file->ops->allocate(p->file, 2 * COPY_AT, NULL), 0);
+        write_control(p);
+        write_control(p);
+        for (int round = 0; round < 3; round++) assert_int_equal(read_control(p), 0);
+        assert_int_equal(p->file->ops->allocate(p->file, cases[i].bytes, NULL), 0);
+        assert_int_equal(read_control(p), cases[i].rc);
+        assert_int_equal(p->bad, cases[i].bad);
+    }
+}
+
+/* An upgrade that ended after its first write was none: an older weir may have gone on since. */
+static void an_upgrade_that_was_not_finished_is_none(void **state)
+{
+    struct place *p = *state;
+
+    make_control(p, 3);
+    p->c.generation = 6;
+    write_control(p); /* the seventh, in the second place */
+    put_old(p, 0, 3, 6);
+    expect_old(p, 3, 6, 1);
+    put_old(p, BLOCK, 3, 5);
+    expect_old(p, 3, 6, 0);
+    put_old(p, BLOCK, 3, 7);
+    expect_old(p, 3, 7, 0);
+    simfs_flip(p->disk, PATH, 8 * 100); /* of two that are as new, the old one was written later */
+    expect_old(p, 3, 7, 0);
+    put_old(p, BLOCK, 3, 6);
+    assert_int_equal(read_control(p), 0);
+    assert_int_equal(p->c.version, 2);
+    assert_int_equal(p->c.generation, 7);
+    assert_int_equal(p->c.stale_at, BLOCK);
+}
+
+/* Partitions that come are empty, whatever was there before. */
+static void more_partitions_are_empty(void **state)
+{
+    static const struct weir__head empty;
+    struct place *p = *state;
+
+    make_control(p, 5);
+    assert_int_equal(weir__control_resize(&p->c, 2, NULL), 0);
+    assert_int_equal(p->c.partitions, 2);
+    assert_int_equal(weir__control_resize(&p->c, 5, NULL), 0);
+    assert_int_equal(p->c.partitions, 5);
+    for (uint32_t i = 0; i < 2; i++) assert_int_equal(p->c.heads[i].next_sequence, 100 + i);
+    for (uint32_t i = 2; i < 5; i++) assert_memory_equal(&p->c.heads[i], &empty, sizeof empty);
+    write_control(p);
+    weir__control_fini(&p->c);
+    weir__control_fini(&p->c); /* there is nothing left */
 }
 
 /* ---- writing ---- */
@@ -303,6 +369,24 @@ static void an_old_copy_is_erased_once(void **state)
     assert_int_equal(simfs_calls(p->disk, SIMFS_WRITE), writes + 1);
 }
 
+/* Where the first copy of today is longer, it lies over it. */
+static void an_old_copy_that_is_covered_is_gone(void **state)
+{
+    struct place *p = *state;
+
+    put_old(p, 0, 164, 4);
+    put_old(p, BLOCK, 164, 5);
+    expect_old(p, 164, 5, 0);
+    p->c.secret = 5;
+    for (int i = 0; i < 4; i++) write_control(p);
+    assert_int_equal(p->c.stale_at, 0);
+    assert_int_equal(read_control(p), 0);
+    assert_int_equal(p->bad, 0);
+    assert_int_equal(p->c.version, 2);
+    assert_int_equal(p->c.generation, 10);
+    assert_int_equal(p->c.heads[163].next_sequence, 1234);
+}
+
 static void a_write_is_synced_when_asked_to(void **state)
 {
     struct place *p = *state;
@@ -325,6 +409,10 @@ int main(void)
         CASE(so_is_one_in_front_of_an_old_copy),
         CASE(refusals_say_why),
         CASE(a_failed_write_is_done_again_in_its_place),
+        CASE(a_file_that_was_cut_has_less),
+        CASE(an_upgrade_that_was_not_finished_is_none),
+        CASE(more_partitions_are_empty),
+        CASE(an_old_copy_that_is_covered_is_gone),
         CASE(an_old_copy_is_erased_once),
         CASE(a_write_is_synced_when_asked_to),
     };
