@@ -505,6 +505,72 @@ static void too_many_records_are_not_believed(void **state)
     assert_true(weir__producer_block_decode(log_of_hub(), block, 5, 6, &read));
 }
 
+static void publish(struct weir__log *log, uint64_t id)
+{
+    struct weir__log_batch b = {.partition = 1,
+                                .count = 1,
+                                .producer = {.id = id},
+                                .body = {weir__bytes_of("x", 1)}};
+
+    assert_int_equal(weir__log_append_wait(log, &b, INT64_MAX, NULL, NULL), 0);
+    weir__mutex_lock(&log->lock);
+    log->keep.off_ms = 60000;
+    log->want_roll = true;
+    assert_int_equal(weir__log_lead(log, NULL), 0);
+    weir__mutex_unlock(&log->lock);
+}
+
+/* Each roll appends a block, the first one makes the file; its name is durable before the next segment
+ * counts on it. */
+static void rolls_append_to_the_file_of_producers(void **state)
+{
+    struct simclock clock = {.wall_ms = INT64_C(1700000000000), .mono_ms = 1000};
+    struct simfs *disk = simfs_new();
+    struct weir__log_options o = {.fs = simfs_fs(disk),
+                                  .clock = simclock(&clock),
+                                  .dir = "log",
+                                  .hub_id = HUB,
+                                  .partitions = 2,
+                                  .segment_bytes_max = FILE_BYTES,
+                                  .retain_ms = -1,
+                                  .no_threads = true};
+    struct weir__producer_block block;
+    struct weir__producer_head head;
+    uint8_t bytes[BLOCK];
+    struct weir__log *log;
+
+    (void)state;
+    assert_int_equal(weir__log_create(&o, NULL), 0);
+    assert_int_equal(weir__log_open(&log, &o, NULL), 0);
+    for (uint64_t i = 1; i <= 3; i++) {
+        uint64_t names = simfs_calls(disk, SIMFS_SYNC_DIR), covered;
+
+        publish(log, i);
+        covered = log->segments[log->segment_count - 2]->end;
+        assert_int_equal(simfs_calls(disk, SIMFS_SYNC_DIR) - names,
+                         i == 1 ? 2 : 1); /* the segment, too */
+        assert_int_equal(weir__log_active(log)->h.producers, i);
+        assert_int_equal(log->producer_file.covered, covered);
+        assert_int_equal(log->producer_file.blocks, i + 1);
+        assert_int_equal(simfs_peek(disk, "log/producers-00000001.tab", bytes, BLOCK, i * BLOCK),
+                         BLOCK);
+        assert_true(weir__producer_block_decode(log, bytes, 1, i, &block));
+        assert_int_equal(block.turn, i);
+        assert_int_equal(block.covered, covered);
+        assert_int_equal(block.keep_ms, log->keep.keep_ms + 60000);
+        assert_int_equal(block.records, 1);
+        assert_int_equal(block.follow, 0);
+    }
+    assert_int_equal(simfs_peek(disk, "log/producers-00000001.tab", bytes, BLOCK, 0), BLOCK);
+    assert_true(weir__producer_head_decode(log, bytes, &head));
+    assert_int_equal(head.generation, 1);
+    assert_int_equal(head.blocks, 1);
+    assert_int_equal(head.turn, 0);
+    assert_int_equal(weir__log_close(log, NULL), 0);
+    assert_int_equal(simfs_open_files(disk), 0);
+    simfs_free(disk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,6 +580,7 @@ int main(void)
         cmocka_unit_test(a_producer_is_as_drawn),
         cmocka_unit_test(the_head_of_producers_is_as_drawn),
         cmocka_unit_test(a_block_of_producers_is_as_drawn),
+        cmocka_unit_test(rolls_append_to_the_file_of_producers),
         cmocka_unit_test(too_many_records_are_not_believed),
     };
 
