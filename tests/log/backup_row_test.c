@@ -209,6 +209,7 @@ static void a_file_without_a_header_says_nothing(void **state)
     begin(p, 1, 3);
     put(p, HUB + 1, 500, 2, base_of(0), base_of(0));
     simfs_put(p->disk, "log/00000600.seg", "", 0);
+    simfs_put(p->disk, "log/00000601.seg", "", 0);
     simfs_put(p->disk, "log/00000700.seg", "x", 1);
     put(p, HUB, 999, 1, base_of(1), base_of(0) + FRONT + 80);
     read_row(p, 4, 1);

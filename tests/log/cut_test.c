@@ -214,13 +214,73 @@ static void a_full_disk_does_without(void **state)
     assert_int_equal(save(w, letters), 0);
 }
 
+/* What the file does not have any more cannot be saved; the rest is. */
+static void as_much_as_there_is_is_saved(void **state)
+{
+    static const uint64_t sizes[] = {SAVED_AT + 5000, SAVED_AT + 1, SAVED_AT,
+                                     SAVED_AT - 1,    8192,         0};
+    static uint8_t letters[SAVED_BYTES], got[SAVED_BYTES];
+    struct world *w = *state;
+    struct weir__segment *seg = weir__log_active(w->log);
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct weir__scan scan = weir__scan_active(w->log, false);
+        uint64_t left = sizes[i] > SAVED_AT ? sizes[i] - SAVED_AT : 0;
+
+        assert_int_equal(seg->file->ops->allocate(seg->file, seg->h.capacity, NULL), 0);
+        assert_int_equal(save(w, letters), 0);
+        assert_int_equal(w->log->fs->ops->remove(w->log->fs, SAVED, NULL), 0);
+        assert_int_equal(seg->file->ops->allocate(seg->file, sizes[i], NULL), 0);
+        scan.file = seg->file;
+        assert_int_equal(weir__scan_init(&scan, NULL), 0);
+        assert_int_equal(weir__cut_save(w->log, &scan, seg->h.base + SAVED_AT, NULL), 0);
+        weir__scan_fini(&scan);
+        assert_int_equal(simfs_peek(w->disk, SAVED, got, sizeof got, 0), (long)left);
+        if (left) assert_memory_equal(got, letters, left);
+    }
+    assert_int_equal(seg->file->ops->allocate(seg->file, seg->h.capacity, NULL), 0);
+}
+
+/* Bytes that the disk does not give are zeros in what is saved; that it is busy, or does not make a file,
+ * is told. No file stays open. */
+static void errors_are_told(void **state)
+{
+    static const struct {
+        unsigned kinds;
+        int rc;
+    } cases[] = {{SIMFS_READ, WEIR_EBUSY},
+                 {SIMFS_OPEN, WEIR_EIO},
+                 {SIMFS_WRITE, WEIR_EBUSY},
+                 {SIMFS_SYNC_DIR, WEIR_EIO}};
+    static uint8_t letters[SAVED_BYTES], got[SAVED_BYTES];
+    struct world *w = *state;
+    int open_files = simfs_open_files(w->disk);
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct simfs_fault fault = {.kinds = cases[i].kinds, .at = 1, .rc = cases[i].rc};
+
+        simfs_fail(w->disk, &fault);
+        assert_int_equal(save(w, letters), cases[i].rc);
+        assert_int_equal(simfs_open_files(w->disk), open_files);
+    }
+    simfs_fail(w->disk, NULL);
+    simfs_spoil(w->disk, "log/00000001.seg", SAVED_AT + 10, 1);
+    assert_int_equal(save(w, letters), 0);
+    assert_int_equal(simfs_open_files(w->disk), open_files);
+    assert_int_equal(simfs_peek(w->disk, SAVED, got, sizeof got, 0), SAVED_BYTES);
+    memset(letters, 0, 12288 - SAVED_AT); /* up to the end of the block */
+    assert_memory_equal(got, letters, SAVED_BYTES);
+    simfs_spoil(w->disk, "", 0, 0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(only_old_cuts_go),         CASE(many_go_in_turns),
         CASE(what_is_saved_is_durable), CASE(as_much_as_one_write_is_saved),
-        CASE(a_full_disk_does_without),
+        CASE(a_full_disk_does_without), CASE(as_much_as_there_is_is_saved),
+        CASE(errors_are_told),
     };
 
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
