@@ -302,6 +302,76 @@ static void more_partitions_are_empty(void **state)
     weir__control_fini(&p->c); /* there is nothing left */
 }
 
+/* Of each partition. */
+static void heads_that_cannot_be_are_not_believed(void **state)
+{
+    struct place *p = *state;
+
+    for (uint32_t i = 0; i < 3; i++) {
+        make_control(p, 3);
+        p->c.heads[i].next_sequence = WEIR__LOG_SEQUENCE_MAX + 1;
+        write_control(p);
+        write_control(p);
+        assert_int_equal(read_control(p), WEIR_ECORRUPT);
+        make_control(p, 3);
+        p->c.heads[i].last_time_ms = -1;
+        write_control(p);
+        write_control(p);
+        assert_int_equal(read_control(p), WEIR_ECORRUPT);
+        assert_string_equal(p->err.text, "both copies in the control file are damaged");
+    }
+}
+
+/* Who does not know the hub is told which one it is. */
+static void the_hub_is_told(void **state)
+{
+    struct place *p = *state;
+
+    make_control(p, 3);
+    write_control(p);
+    write_control(p);
+    weir__control_fini(&p->c);
+    p->c = (struct weir__control){.stale_at = 5};
+    assert_int_equal(weir__control_read(p->file, &p->c, &p->bad, &p->err), 0);
+    assert_int_equal(p->c.hub_id, HUB);
+    assert_int_equal(p->c.stale_at, 0);
+}
+
+/* A newer weir's copy is refused, also beside an old one. */
+static void a_newer_copy_beside_an_old_one_is_refused(void **state)
+{
+    struct place *p = *state;
+
+    make_control(p, 3);
+    write_control(p);
+    forge(p, 8, 3);
+    put_old(p, 0, 3, 6);
+    put_old(p, BLOCK, 3, 5);
+    assert_int_equal(read_control(p), WEIR_EVERSION);
+}
+
+/* A disk that is busy says nothing of the copies; what it does not give is bad. */
+static void an_error_is_no_damage(void **state)
+{
+    struct simfs_fault fault = {.kinds = SIMFS_READ, .at = 1, .rc = WEIR_EBUSY};
+    struct place *p = *state;
+
+    make_control(p, 3);
+    write_control(p);
+    write_control(p);
+    simfs_fail(p->disk, &fault);
+    assert_int_equal(read_control(p), WEIR_EBUSY);
+    assert_int_equal(p->bad, 0);
+    simfs_fail(p->disk, NULL);
+    simfs_spoil(p->disk, PATH, COPY_AT, 1);
+    assert_int_equal(read_control(p), 0);
+    assert_int_equal(p->c.generation, 2);
+    assert_int_equal(p->bad, 1);
+    simfs_spoil(p->disk, PATH, 0, 1);
+    assert_int_equal(read_control(p), WEIR_ECORRUPT);
+    assert_int_equal(p->bad, 2);
+}
+
 /* ---- writing ---- */
 
 static void refuse(struct place *p, unsigned kinds)
@@ -412,6 +482,10 @@ int main(void)
         CASE(a_file_that_was_cut_has_less),
         CASE(an_upgrade_that_was_not_finished_is_none),
         CASE(more_partitions_are_empty),
+        CASE(heads_that_cannot_be_are_not_believed),
+        CASE(the_hub_is_told),
+        CASE(a_newer_copy_beside_an_old_one_is_refused),
+        CASE(an_error_is_no_damage),
         CASE(an_old_copy_that_is_covered_is_gone),
         CASE(an_old_copy_is_erased_once),
         CASE(a_write_is_synced_when_asked_to),

@@ -318,9 +318,27 @@ static void without_memory_it_says_so(void **state)
     weir__tail_fini(&t);
 }
 
+/* Of one that holds nothing any more only the end moves. */
+static void nothing_is_cut_of_an_empty_tail(void **state)
+{
+    struct weir__tail t;
+
+    (void)state;
+    start(&t, TAIL_BYTES, BEGIN);
+    assert_int_equal(add(&t, 1000, BEGIN), WEIR__TAIL_READY);
+    weir__tail_trim(&t, t.end);
+    assert_int_equal(t.count, 0);
+    weir__tail_cut(&t, BEGIN + 8);
+    assert_int_equal(t.end, BEGIN + 8);
+    assert_int_equal(t.bytes, 0);
+    assert_null(weir__tail_hold(&t, BEGIN));
+    weir__tail_fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_cut_of_an_empty_tail),
         cmocka_unit_test(it_is_as_a_plain_copy),
         cmocka_unit_test(a_block_is_filled),
         cmocka_unit_test(what_is_durable_makes_room),
