@@ -192,6 +192,22 @@ static void the_newest_events_are_looked_for(void **state)
     assert_true(lacks(w, w->log->visible, heads));
 }
 
+/* Of partitions that nobody asks about nothing is said. */
+static void other_partitions_do_not_count(void **state)
+{
+    struct world *w = *state;
+    const struct weir__backup_log from = {w->o.fs, "log", 1};
+    struct weir__head heads[PARTITIONS];
+    bool out = true;
+
+    fill(w);
+    memcpy(heads, w->log->durable_heads, sizeof heads);
+    assert_int_equal(weir__backup_lacks(&from, NAME, w->log->visible, 1, heads, &out, NULL), 0);
+    assert_false(out);
+    assert_int_equal(heads[0].last_offset, 0);
+    assert_memory_equal(&heads[1], &w->log->durable_heads[1], sizeof heads[1]);
+}
+
 static void of_damage_nobody_knows(void **state)
 {
     struct world *w = *state;
@@ -250,7 +266,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(what_is_wrong_is_found),         CASE(a_header_that_is_gone_is_found),
         CASE(what_cannot_be_checked_is_told), CASE(the_newest_events_are_looked_for),
-        CASE(of_damage_nobody_knows),         CASE(heads_in_front_are_read),
+        CASE(other_partitions_do_not_count),  CASE(of_damage_nobody_knows),
+        CASE(heads_in_front_are_read),
     };
 
     return cmocka_run_group_tests_name("backup_check", tests, NULL, NULL);

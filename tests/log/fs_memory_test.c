@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -207,6 +208,95 @@ static void what_is_cut_off_is_zero(void **state)
     weir__fs_memory_free(fs);
 }
 
+static int count_name(const char *name, void *user)
+{
+    int *left = user;
+
+    assert_in_range(strlen(name), 1, 12);
+    return --*left == 0 ? 77 : 0;
+}
+
+/* Every name is told, however long the others are, until whoever listens has heard enough. */
+static void names_are_told_until_somebody_stops(void **state)
+{
+    static const char *const paths[] = {"d/a", "d/long-name", "d/b", "d/x", "d/longer-names"};
+    struct weir__fs *fs = memory_of(CHUNK);
+    char names[64] = "";
+
+    (void)state;
+    assert_int_equal(fs->ops->make_dir(fs, "d", NULL), 0);
+    assert_int_equal(fs->ops->list(fs, "d", join_names, names, NULL), 0);
+    assert_string_equal(names, "");
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        weir__file_close(make(fs, paths[i]));
+    assert_int_equal(fs->ops->list(fs, "d", join_names, names, NULL), 0);
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        assert_non_null(strstr(names, paths[i] + 2));
+    assert_int_equal(strlen(names), strlen("longer-names x b long-name a "));
+    for (int most = 1; most <= 5; most++) {
+        int left = most;
+
+        assert_int_equal(fs->ops->list(fs, "d", count_name, &left, NULL), 77);
+        assert_int_equal(left, 0);
+    }
+    weir__fs_memory_free(fs);
+    weir__fs_memory_free(NULL);
+}
+
+/* Whoever locks is the only one until then, and says who that is; other handles do not matter. */
+static void a_lock_is_held_until_it_is_closed(void **state)
+{
+    struct weir__fs *fs = memory_of(CHUNK);
+    struct weir__file *lock = NULL, *other = NULL;
+    struct weir_error err = {0};
+    char text[32] = "", want[64];
+    size_t got = 0;
+
+    (void)state;
+    assert_int_equal(fs->ops->open(fs, "lock", WEIR__FS_LOCK, &lock, NULL), 0);
+    for (int round = 0; round < 2; round++) {
+        snprintf(want, sizeof want, "lock: folder is in use by process %ld", (long)getpid());
+        assert_int_equal(try_open(fs, "lock", WEIR__FS_LOCK, &err), WEIR_ELOCKED);
+        assert_string_equal(err.text, want);
+        assert_int_equal(fs->ops->open(fs, "lock", WEIR__FS_READ_ONLY, &other, NULL), 0);
+        assert_int_equal(other->ops->read(other, text, sizeof text, 0, &got, NULL), 0);
+        weir__file_close(other);
+    }
+    snprintf(want, sizeof want, "%-23ld\n", (long)getpid());
+    assert_int_equal(got, 24);
+    assert_memory_equal(text, want, 24);
+    weir__file_close(lock);
+    assert_int_equal(try_open(fs, "lock", WEIR__FS_LOCK, NULL), 0);
+    assert_int_equal(try_open(fs, "lock", WEIR__FS_LOCK, NULL), 0);
+    weir__fs_memory_free(fs);
+}
+
+/* A read ends with the file, wherever it begins. */
+static void reads_end_with_the_file(void **state)
+{
+    static const struct {
+        uint64_t at;
+        size_t len, got;
+    } cases[] = {{0, 10, 10}, {0, 11, 10}, {8, 2, 2},  {8, 3, 2},
+                 {7, 9, 3},   {10, 1, 0},  {11, 1, 0}, {UINT64_MAX, 5, 0}};
+    struct weir__fs *fs = memory_of(CHUNK);
+    struct weir__file *f = make(fs, "f");
+
+    (void)state;
+    assert_int_equal(put(f, "0123456789", 0, NULL), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char to[16] = "";
+        size_t got = 99;
+
+        assert_int_equal(f->ops->read(f, to, cases[i].len, cases[i].at, &got, NULL), 0);
+        assert_int_equal(got, cases[i].got);
+        if (got) assert_memory_equal(to, &"0123456789"[cases[i].at], got);
+        assert_int_equal(to[got], 0);
+    }
+    weir__file_close(f);
+    weir__fs_memory_free(fs);
+}
+
 /* What is free is the maximum without what files have; a write of nothing makes none longer. */
 static void space_is_counted(void **state)
 {
@@ -321,6 +411,9 @@ int main(void)
         cmocka_unit_test(only_empty_folders_go),
         cmocka_unit_test(what_is_cut_off_is_zero),
         cmocka_unit_test(names_are_told_apart),
+        cmocka_unit_test(names_are_told_until_somebody_stops),
+        cmocka_unit_test(a_lock_is_held_until_it_is_closed),
+        cmocka_unit_test(reads_end_with_the_file),
         cmocka_unit_test(space_is_counted),
         cmocka_unit_test(threads_do_not_meet),
         cmocka_unit_test(a_log_is_told_when_it_is_full),
