@@ -149,10 +149,41 @@ static void an_empty_answer_has_nothing(void **state)
     (void)state;
     weir__answer_add(&s->visit.answer, "half of the list");
     weir__answer_json(&s->visit, 200);
+    assert_int_equal(s->visit.answer.status, 200);
+    assert_string_equal(s->visit.answer.type, "application/json");
     weir__answer_empty(&s->visit, 201);
     assert_int_equal(s->visit.answer.status, 201);
     assert_int_equal(s->visit.answer.body.len, 0);
     assert_null(s->visit.answer.type);
+    clear_scene(s);
+}
+
+/* Text by text; what is too long for the rest is left out whole, and nothing at all always fits. */
+static void an_answer_has_a_limit(void **state)
+{
+    struct scene *s = set_scene("/eh1/messages");
+    struct weir__answer *a = &s->visit.answer;
+
+    (void)state;
+    weir__buf_init(&a->body, 16);
+    weir__answer_add(a, "%s", "");
+    weir__answer_add(a, "%d", 1234567);
+    weir__answer_add(a, "%s", "89abcdef");
+    assert_false(a->incomplete);
+    assert_int_equal(a->body.len, 15);
+    weir__answer_add(a, "%s", "");
+    assert_false(a->incomplete);
+    weir__answer_add(a, "x");
+    assert_true(a->incomplete);
+    assert_int_equal(a->body.len, 15);
+    assert_memory_equal(a->body.at, "123456789abcdef", 15);
+    a->incomplete = false;
+    a->body.len = 14;
+    weir__answer_add(a, "xy");
+    assert_true(a->incomplete);
+    assert_memory_equal(a->body.at, "123456789abcde", 14);
+    weir__answer_add(a, "z"); /* it stays so, whatever else fits */
+    assert_true(a->incomplete);
     clear_scene(s);
 }
 
@@ -165,6 +196,7 @@ int main(void)
         cmocka_unit_test(texts_are_quoted),
         cmocka_unit_test(an_error_replaces_what_was_said),
         cmocka_unit_test(an_empty_answer_has_nothing),
+        cmocka_unit_test(an_answer_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -143,6 +143,44 @@ static void is_reviewed_bit_by_bit(void **state)
     weir__claims_fini(&c);
 }
 
+/* A review begins again with the first, and one that has not begun leaves nobody out when the first
+ * makes room for another. */
+static void every_review_is_of_all(void **state)
+{
+    unsigned asked[64] = {0};
+    struct weir__claims c = {0};
+
+    (void)state;
+    add_some(&c, '2', 0, 1, NOW);
+    add_some(&c, '3', 1, 4, NOW);
+    for (unsigned times = 1; times <= 2; times++) {
+        weir__claims_review(&c);
+        while (weir__claims_review_next(&c, count, asked)) continue;
+        for (int i = 0; i < 4; i++) assert_int_equal(asked[i], times);
+    }
+    weir__claims_review(&c);
+    add_some(&c, '4', 4, 5, NOW + 1); /* in the room of the first */
+    while (weir__claims_review_next(&c, count, asked)) continue;
+    assert_int_equal(c.count, 4);
+    assert_int_equal(asked[0], 2);
+    for (int i = 1; i < 4; i++) assert_int_equal(asked[i], 3);
+    assert_int_equal(asked[4], 1);
+    weir__claims_fini(&c);
+}
+
+static void none_are_left_at_the_end(void **state)
+{
+    struct weir__claims c = {0};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(add(&c, "eh1", WEIR__RIGHT_SEND, 2000), 0);
+        assert_int_equal(c.count, 1);
+        weir__claims_fini(&c);
+        assert_int_equal(until(&c, "eh1", WEIR__RIGHT_SEND, NOW), 0);
+    }
+}
+
 /* However many there are. */
 static void few_are_looked_at(void **state)
 {
@@ -185,9 +223,14 @@ static void not_too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(covers_what_is_below), cmocka_unit_test(ends_and_is_renewed),
-        cmocka_unit_test(is_reviewed),          cmocka_unit_test(is_reviewed_bit_by_bit),
-        cmocka_unit_test(few_are_looked_at),    cmocka_unit_test(not_too_many),
+        cmocka_unit_test(covers_what_is_below),
+        cmocka_unit_test(ends_and_is_renewed),
+        cmocka_unit_test(is_reviewed),
+        cmocka_unit_test(is_reviewed_bit_by_bit),
+        cmocka_unit_test(few_are_looked_at),
+        cmocka_unit_test(not_too_many),
+        cmocka_unit_test(every_review_is_of_all),
+        cmocka_unit_test(none_are_left_at_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,55 @@ static void none_and_negative(void **state)
     weir__buf_fini(&buf);
 }
 
+/* A mark is of three numbers, of any size and type; without one of them, or with 0 for the id, there
+ * is none, and nothing is told. */
+static void a_mark_has_three_numbers(void **state)
+{
+#define L WEIR__AMQP_LONG
+#define TEXT                                                                                       \
+    {                                                                                              \
+        weir__bytes_of(EPOCH, sizeof EPOCH - 1), weir__amqp_bytes(WEIR__AMQP_STRING, "3", 1)       \
+    }
+    const struct {
+        struct weir__amqp_pair pairs[3];
+        uint64_t id; /* 0: none */
+    } rows[] = {
+        {{pair(ID, L, 1), pair(EPOCH, L, 3), pair(SEQUENCE, L, 7)}, 1},
+        {{pair(ID, WEIR__AMQP_BYTE, 2), pair(EPOCH, WEIR__AMQP_BYTE, 3),
+          pair(SEQUENCE, WEIR__AMQP_BYTE, 7)},
+         2},
+        {{pair(ID, L, 0), pair(EPOCH, L, 3), pair(SEQUENCE, L, 7)}, 0},
+        {{pair(ID, L, 5), pair("epoch", L, 3), pair(SEQUENCE, L, 7)}, 0},
+        {{pair(ID, L, 5), pair(EPOCH, L, 3), pair("sequence", L, 7)}, 0},
+        {{pair("id", L, 5), pair(EPOCH, L, 3), pair(SEQUENCE, L, 7)}, 0},
+        {{pair(ID, L, 5), TEXT, pair(SEQUENCE, L, 7)}, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct weir__log_producer got;
+        struct weir__buf buf;
+        assert_int_equal(weir__mark_read(0, event_of(rows[i].pairs, 3, &buf), &got, NULL), 0);
+        assert_int_equal(got.id, rows[i].id);
+        assert_int_equal(got.epoch, rows[i].id ? 3 : 0);
+        assert_int_equal(got.sequence, rows[i].id ? 7 : 0);
+        weir__buf_fini(&buf);
+    }
+}
+
+static void of_a_batch_without_events(void **state)
+{
+    static const uint8_t header[] = {0x00, 0x53, 0x70, 0x45};
+    struct weir__log_producer got;
+
+    (void)state;
+    memset(&got, 1, sizeof got);
+    assert_int_equal(weir__mark_read(WEIR__AMQP_FORMAT_BATCH, weir__bytes_of(header, sizeof header),
+                                     &got, NULL),
+                     0);
+    assert_int_equal(got.id, 0);
+}
+
 /* Each as large as can be, and larger by one. */
 static void the_largest_numbers(void **state)
 {
@@ -160,9 +209,14 @@ static void answered_with_exact_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_an_event),           cmocka_unit_test(of_the_first_of_a_batch),
-        cmocka_unit_test(none_and_negative),     cmocka_unit_test(the_largest_numbers),
-        cmocka_unit_test(of_what_is_no_message), cmocka_unit_test(answered_with_exact_types),
+        cmocka_unit_test(of_an_event),
+        cmocka_unit_test(of_the_first_of_a_batch),
+        cmocka_unit_test(none_and_negative),
+        cmocka_unit_test(the_largest_numbers),
+        cmocka_unit_test(a_mark_has_three_numbers),
+        cmocka_unit_test(of_a_batch_without_events),
+        cmocka_unit_test(of_what_is_no_message),
+        cmocka_unit_test(answered_with_exact_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

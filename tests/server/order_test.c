@@ -39,7 +39,23 @@ static void a_hub_is_read(void **state)
     assert_int_equal(o.given, 0);
     assert_int_equal(read(&o, " {} ", WEIR__ORDER_HUB, NULL), 0);
     assert_int_equal(o.given, 0);
+    assert_int_equal(read(&o, "{\"retain_bytes\":0}", WEIR__ORDER_HUB, NULL), 0);
+    assert_int_equal(o.given, WEIR__ORDER_RETAIN_BYTES); /* no limit, and that was said */
+    assert_int_equal(o.retain_bytes, 0);
     weir__order_fini(&o);
+}
+
+static void an_order_can_end_twice(void **state)
+{
+    struct weir__order o;
+
+    (void)state;
+    assert_int_equal(read(&o, "{\"groups\":[\"a\"]}", WEIR__ORDER_HUB, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        weir__order_fini(&o);
+        assert_null(o.groups);
+        assert_int_equal(o.group_count, 0);
+    }
 }
 
 static void a_rule_is_read(void **state)
@@ -161,7 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hub_is_read),       cmocka_unit_test(a_rule_is_read),
         cmocka_unit_test(a_key_has_64_bytes),  cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(groups_have_a_limit),
+        cmocka_unit_test(groups_have_a_limit), cmocka_unit_test(an_order_can_end_twice),
     };
 
     return cmocka_run_group_tests_name("order", tests, NULL, NULL);

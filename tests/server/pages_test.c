@@ -29,12 +29,12 @@ struct scene {
 
 static int set_up(void **state)
 {
-    static const char *const names[] = {"one.example", "two.example"};
+    static const char *const names[] = {"one.example", "two.example", "z"};
     struct scene *s = calloc(1, sizeof *s);
     struct weir__server_options o = {.http = "127.0.0.1:0",
                                      .loops = 1,
                                      .http_names = names,
-                                     .http_name_count = 2};
+                                     .http_name_count = 3};
 
     assert_non_null(s);
     assert_int_equal(tempdir_make(s->dir), 0);
@@ -119,6 +119,21 @@ static void who_is_on_this_machine(void **state)
     }
 }
 
+/* Browsers elsewhere are not deceived about whom they ask: they know no key. */
+static void others_may_call_it_anything(void **state)
+{
+    static struct weir__tcp tcp = {.peer = "128.0.0.1:5"};
+    static const struct weir__http_request request = {
+        .host = {(const uint8_t *)"evil.example", 12},
+        .field_count = 1,
+        .fields = {{{(const uint8_t *)"Origin", 6}, {(const uint8_t *)"http://evil.example", 19}}}};
+    struct weir__visit visit = {.tcp = &tcp, .request = &request};
+
+    (void)state;
+    assert_true(weir__page_allowed(&visit));
+    assert_int_equal(visit.answer.status, 0);
+}
+
 #define NO_NAME "That is no name of this machine; weir serve --http-name NAME adds one."
 #define NO_PAGE "Pages of other machines are not answered here."
 
@@ -172,7 +187,7 @@ static void names_of_others(void **state)
 static void pages(void **state)
 {
     static const char *const ours[] = {"http://localhost", "https://localhost:3000", "//localhost",
-                                       "http://[::1]:80", "x://two.example"};
+                                       "http://[::1]:80",  "x://two.example",        "http://z"};
     static const char *const others[] = {"null",
                                          "http:/localhost",
                                          "http:localhost",
@@ -201,6 +216,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_on_this_machine),
+        cmocka_unit_test(others_may_call_it_anything),
         TEST(names_of_this_machine),
         TEST(the_name_that_the_machine_was_given),
         TEST(names_of_others),

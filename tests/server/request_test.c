@@ -144,6 +144,22 @@ static void a_good_token(void **state)
     assert_int_equal(s->connection.claims.at[0]->rights, WEIR__RIGHTS_ALL);
 }
 
+/* An audience has no escapes, whether or not they could be undone. */
+static void a_claim_is_for_what_was_said(void **state)
+{
+    static const char *const paths[] = {"eh1/%31", "eh1/%zz", "eh1/Partitions%2F1"};
+    struct scene *s = *state;
+
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        char audience[64];
+        snprintf(audience, sizeof audience, "sb://localhost/%s", paths[i]);
+        assert_int_equal(put_token(s, TOKEN, audience), 0);
+        assert_int_equal(s->connection.claims.count, 1);
+        assert_string_equal(s->connection.claims.at[0]->path, paths[i]);
+        weir__claims_fini(&s->connection.claims);
+    }
+}
+
 static void bad_tokens(void **state)
 {
     struct scene *s = *state;
@@ -441,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_good_token, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_claim_is_for_what_was_said, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_tokens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_token_for_a_hub_that_is_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_kinds_of_tokens, set_up, tear_down),
