@@ -15,8 +15,19 @@
 struct dirent *__real_readdir(DIR *dir);
 struct dirent *__wrap_readdir(DIR *dir);
 
+void __real_weir__hub_stats(struct weir__hub *hub, struct weir__hub_stats *out);
+void __wrap_weir__hub_stats(struct weir__hub *hub, struct weir__hub_stats *out);
+
 static char page[128 << 10];
 static unsigned entries = UINT_MAX; /* that a folder has left to show */
+static bool counts;                 /* a bucket of flushes has its place in the row */
+
+void __wrap_weir__hub_stats(struct weir__hub *hub, struct weir__hub_stats *out)
+{
+    __real_weir__hub_stats(hub, out);
+    for (unsigned i = 0; counts && i < WEIR__LOG_FLUSH_BUCKETS; i++)
+        out->log.flush_buckets[i] = i + 1;
+}
 
 struct dirent *__wrap_readdir(DIR *dir)
 {
@@ -158,6 +169,25 @@ static void each_hub_has_its_own_numbers(void **state)
     }
 }
 
+/* However long it took, it is counted: once in each bucket above, and in the one without a bound. */
+static void each_flush_is_counted(void **state)
+{
+    const unsigned last = WEIR__LOG_FLUSH_BUCKETS, all = last * (last + 1) / 2;
+    struct scene *s = *state;
+    unsigned lines = 0;
+
+    assert_int_equal(world_create(&s->world, "h", 1), 0);
+    counts = true;
+    look(s);
+    counts = false;
+    expect_buckets("h", all);
+    expect_number(FLUSH "_bucket{hub=\"h\",le=\"6.4e-05\"}", 1);
+    expect_number(FLUSH "_bucket{hub=\"h\",le=\"0.000128\"}", 3);
+    expect_number(FLUSH "_bucket{hub=\"h\",le=\"2.097152\"}", all - last);
+    for (const char *at = page; (at = strstr(at, "\n" FLUSH "_bucket{")) != NULL; at++) lines++;
+    assert_int_equal(lines, last);
+}
+
 /* A disk that does not keep what it was given stops a log for good. */
 static void a_hub_that_has_stopped_is_down(void **state)
 {
@@ -274,6 +304,63 @@ static void the_server_says_its_numbers(void **state)
     atomic_store(&s->server.budget.strangers, 0);
 }
 
+/* The next line of the page; NULL: there is none. */
+static const char *take_line(const char **rest)
+{
+    static char line[512];
+    size_t len = strcspn(*rest, "\n");
+
+    if (!**rest) return NULL;
+    assert_true((*rest)[len] == '\n');
+    snprintf(line, sizeof line, "%.*s", (int)len, *rest);
+    *rest += len + 1;
+    return line;
+}
+
+/* Whether a line is a number of this family; a histogram has three kinds of them. */
+static bool is_of(const char *line, const char *family, bool histogram)
+{
+    static const char *const ends[] = {"_bucket{", "_sum", "_count", NULL};
+    size_t len = strlen(family);
+
+    if (strncmp(line, family, len) != 0) return false;
+    if (!histogram) return line[len] == ' ' || line[len] == '{';
+    for (const char *const *end = ends; *end; end++)
+        if (strncmp(line + len, *end, strlen(*end)) == 0) return true;
+    return false;
+}
+
+/* Prometheus wants what is of one name together, with its help and type in front, and once. */
+static void each_number_is_explained(void **state)
+{
+    char family[128] = "", type[32] = "", head[256];
+    unsigned families = 0;
+    const char *rest, *line;
+
+    assert_int_equal(world_create(&((struct scene *)*state)->world, "h", 1), 0);
+    look(*state);
+    for (rest = page + 1; (line = take_line(&rest));) {
+        if (strncmp(line, "# HELP ", 7) != 0) {
+            if (!is_of(line, family, strcmp(type, "histogram") == 0))
+                fail_msg("'%s' in '%s'", line, family);
+            continue;
+        }
+        assert_int_equal(sscanf(line, "# HELP %127s", family), 1);
+        assert_true(strlen(line) > strlen("# HELP  ") + strlen(family));
+        line = take_line(&rest);
+        assert_non_null(line);
+        snprintf(head, sizeof head, "# TYPE %s ", family);
+        if (strncmp(line, head, strlen(head)) != 0) fail_msg("'%s' is not '%s...'", line, head);
+        snprintf(type, sizeof type, "%s", line + strlen(head));
+        assert_true(!strcmp(type, "histogram") || !strcmp(type, "gauge") ||
+                    !strcmp(type, "counter"));
+        assert_int_equal(strcmp(type, "counter") == 0, strstr(family, "_total") != NULL);
+        assert_null(strstr(rest, head));
+        families++;
+    }
+    assert_true(families > 30);
+}
+
 struct turn {
     struct weir__mutex lock;
     struct weir__cond changed;
@@ -360,9 +447,14 @@ static double resident_bytes(void)
 
 static void the_process_is_this_one(void **state)
 {
+    const size_t much = (size_t)24 << 20;
     double before = cpu_seconds(), cpu, resident;
     unsigned descriptors = count_descriptors();
     struct rlimit files;
+    char *memory = malloc(much);
+
+    assert_non_null(memory);
+    for (size_t i = 0; i < much; i += 1024) ((volatile char *)memory)[i] = 1;
 
     getrlimit(RLIMIT_NOFILE, &files);
     look(*state);
@@ -373,6 +465,7 @@ static void the_process_is_this_one(void **state)
     assert_true(cpu >= before - 1e-6 && cpu <= cpu_seconds() + 1e-6);
     resident = strtod(value_of("process_resident_memory_bytes"), NULL) - resident_bytes();
     assert_true(resident > -8e6 && resident < 8e6);
+    free(memory);
 }
 
 /* Itself, its parent and the one that reads it are in the folder of descriptors, or nothing is. */
@@ -432,6 +525,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_server, tear_down_server)
     const struct CMUnitTest tests[] = {
         TEST(each_hub_has_its_own_numbers),
+        TEST(each_flush_is_counted),
+        TEST(each_number_is_explained),
         TEST(a_hub_that_has_stopped_is_down),
         TEST(a_hub_that_cannot_be_opened_is_down),
         TEST(without_memory_no_numbers_are_told),
