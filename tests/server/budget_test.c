@@ -148,6 +148,26 @@ static void accounts_share_one_sum(void **state)
     weir__budget_fini(&b);
 }
 
+/* Whoever asks for more gets all but a 64th, to the byte; what must be there may have that. */
+static void a_64th_is_not_for_those_who_ask(void **state)
+{
+    struct weir__budget b;
+    struct weir__account one = {.budget = &b};
+
+    (void)state;
+    weir__budget_init(&b, &(struct weir__budget_limits){.bytes = 64 * 65});
+    assert_false(weir__account_grow(&one, 63 * 65 + 1));
+    assert_int_equal(atomic_load(&b.used), 0);
+    assert_true(weir__account_grow(&one, 63 * 65));
+    assert_false(weir__account_grow(&one, 1));
+    assert_int_equal(atomic_load(&one.bytes), 63 * 65);
+    assert_int_equal(atomic_load(&b.peak), 63 * 65);
+    weir__account_set(&one, 64 * 65);
+    assert_int_equal(atomic_load(&b.peak), 64 * 65);
+    weir__account_set(&one, 0);
+    weir__budget_fini(&b);
+}
+
 static void strangers_have_a_share(void **state)
 {
     struct weir__budget b;
@@ -296,6 +316,49 @@ static void an_address_has_so_many_places(void **state)
     }
 }
 
+#define X62 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
+/* Up to the last character that is kept. */
+static void long_names_are_not_taken_for_one_another(void **state)
+{
+    static const char *const peers[] = {X62 ":5", X62 "a:5", X62 "b:5", X62 "ca:5", X62 "cb:5"};
+    struct scene *s = begin(&(struct weir__budget_limits){.per_address = 1});
+
+    (void)state;
+    s->count = 5;
+    memcpy(s->peers, peers, sizeof peers);
+    run(s, &s->enter);
+    await_evicted(s, 3);
+    assert_int_equal(weir__budget_strangers(&s->budget), 4);
+    end(s);
+}
+
+/* Of its first stay nothing is left: not who came behind it, nor what it held when it had to go. */
+static void who_comes_again_is_new(void **state)
+{
+    struct scene *s = begin(&(struct weir__budget_limits){.bytes = 1000, .stranger_bytes = 100});
+
+    (void)state;
+    s->count = 2;
+    s->peers[0] = s->peers[1] = "10.0.0.1:5";
+    run(s, &s->enter);
+    assert_true(weir__account_grow(&s->guests[0].account, 50));
+    assert_true(weir__budget_make_room(&s->budget));
+    await_evicted(s, 0);
+    assert_int_equal(atomic_load(&s->budget.leaving), 50);
+    weir__account_set(&s->guests[0].account, 0);
+    run(s, &s->leave);
+    assert_int_equal(atomic_load(&s->budget.leaving), 0);
+    run(s, &s->enter);
+    run(s, &s->leave);
+    assert_int_equal(atomic_load(&s->budget.leaving), 0);
+    s->count = 1;
+    run(s, &s->enter);
+    assert_true(weir__budget_make_room(&s->budget));
+    assert_false(weir__budget_make_room(&s->budget));
+    end(s);
+}
+
 /* At one address they go in the order in which they came, one for each that is too many. */
 static void the_oldest_of_an_address_goes_first(void **state)
 {
@@ -408,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_one_is_empty),
         cmocka_unit_test(accounts_share_one_sum),
+        cmocka_unit_test(a_64th_is_not_for_those_who_ask),
         cmocka_unit_test(strangers_have_a_share),
         cmocka_unit_test(the_oldest_stranger_goes_first),
         cmocka_unit_test(strangers_go_until_there_is_room),
@@ -420,6 +484,8 @@ int main(void)
         cmocka_unit_test(mapped_addresses_are_not_taken_for_one_another),
         cmocka_unit_test(every_address_is_found_again),
         cmocka_unit_test(who_has_left_is_not_called),
+        cmocka_unit_test(long_names_are_not_taken_for_one_another),
+        cmocka_unit_test(who_comes_again_is_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
