@@ -1,5 +1,6 @@
 /* receiving_batches_test.c - receivers that desire stored batches, and what receivers of both kinds
  * cannot be sent. */
+#define _GNU_SOURCE /* memmem */
 #include "hub/stored.h"
 #include "server/links.h"
 
@@ -188,6 +189,55 @@ static void an_unknown_batch_is_passed_over(void **state)
                                   "attributes 0x4\n");
 }
 
+/* A header is larger than what lies between it and the first event. */
+#define HEADER_BEFORE 40u
+
+/* Flips a bit of the header of a batch, which begins with this text, while the namespace is closed. */
+static void damage(struct scene *s, const char *text)
+{
+    bool found = false;
+
+    assert_int_equal(world_close(&s->world), 0);
+    for (size_t i = 0; !found && simfs_path(s->world.disk, i); i++) {
+        const char *path = simfs_path(s->world.disk, i);
+        uint64_t size = simfs_size(s->world.disk, path);
+        uint8_t *content = malloc(size + 1), *at;
+        assert_true(simfs_peek(s->world.disk, path, content, size, 0) == (long)size);
+        at = memmem(content, size, text, strlen(text));
+        found = at != NULL;
+        if (at) simfs_flip(s->world.disk, path, ((uint64_t)(at - content) - HEADER_BEFORE) * 8);
+        free(content);
+    }
+    assert_true(found);
+    assert_int_equal(world_open(&s->world), 0);
+    s->server.ns = s->world.ns;
+}
+
+/* The peer is told by the gap, the operator by the log; of both kinds, and each time it is met. */
+static void damaged_events_are_passed_over(void **state)
+{
+#define PASSED "hub 'eh1', partition 1: events 3 to 6 are passed over: "
+    static const char *const desired[] = {"x", WEIR__STORED_CAPABILITY};
+    struct scene *s = *state;
+
+    publish(s, "before", 3);
+    publish(s, "in the middle", 4);
+    publish(s, "after", 5);
+    damage(s, "in the middle");
+    for (int batches = 0; batches < 2; batches++) {
+        s->heard_count = 0;
+        s->lines[0] = '\0';
+        weir__amqp_flow(receive(s, batches ? "b" : "e", symbol(desired[batches])), 20, false);
+        talk(s);
+        assert_int_equal(s->detached, 0);
+        assert_int_equal(s->heard_count, batches ? 2 : 8);
+        assert_int_equal(strncmp(s->lines, PASSED, strlen(PASSED)), 0);
+        assert_ptr_equal(strchr(s->lines, '\n'), s->lines + strlen(s->lines) - 1);
+    }
+    assert_int_equal(view(&s->heard[1]).sequence, 7);
+    assert_int_equal(view(&s->heard[1]).count, 5);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -198,6 +248,7 @@ int main(void)
         TEST(a_server_for_events_only),
         TEST(a_broken_event_is_passed_over),
         TEST(an_unknown_batch_is_passed_over),
+        TEST(damaged_events_are_passed_over),
     };
 
     return cmocka_run_group_tests_name("receiving_batches", tests, NULL, NULL);

@@ -100,6 +100,27 @@ static void heard_all_events(struct scene *s)
     }
 }
 
+/* The events that came by this link are the first of a batch, each of them. */
+static void heard_in_order(struct scene *s, const struct weir__amqp_link *link, const char *text)
+{
+    struct weir__amqp_message m;
+    char body[1200];
+    int n = 0;
+
+    for (uint32_t i = 0; i < s->heard_count; i++) {
+        const struct heard *h = &s->heard[i];
+        int len = snprintf(body, sizeof body, "%s %d", text, n);
+        if (h->link != link) continue;
+        assert_int_equal(weir__amqp_message_scan(&m, weir__bytes_of(h->bytes, h->len),
+                                                 WEIR__AMQP_DEEP, NULL),
+                         0);
+        assert_int_equal(m.data.len, len);
+        assert_memory_equal(m.data.at, body, (size_t)len);
+        n++;
+    }
+    assert_int_equal(n, EACH);
+}
+
 /* ---- what is held ---- */
 
 static void what_was_read_is_booked_until_the_link_goes(void **state)
@@ -220,6 +241,48 @@ static void what_found_no_room_is_read_again(void **state)
     assert_int_equal(once.delivered_bytes, 2 * batches + events);
 }
 
+static void narrow_the_window(struct scene *s, uint32_t frames)
+{
+    for (struct weir__amqp_session *at = s->c.engine->sessions; at; at = at->next)
+        at->remote_window = frames;
+}
+
+/* A peer whose window is closed may be silent for long; what it has not taken is read again, once. */
+static void nothing_is_kept_for_who_has_closed_its_window(void **state)
+{
+    struct scene *s = *state;
+
+    for (int batches = 0; batches < 2; batches++) {
+        struct weir__amqp_link *link = receive(s, batches ? "b" : "e", batches);
+        struct weir__log_view view;
+        uint32_t all = batches ? BATCHES : ALL;
+        s->heard_count = 0;
+        be_short(s);
+        if (!batches) publish_all(s);
+        weir__amqp_flow(link, all, false);
+        carry(s->client, s->c.engine);
+        narrow_the_window(s, batches ? 1 : 3);
+        while (weir__amqp_next(s->c.engine, &s->c.event)) {
+            narrow_the_window(s, batches ? 1 : 3);
+            assert_true(weir__connection_on_event(&s->c, &s->c.event));
+        }
+        weir__duty_take_ready(&s->c);
+        assert_int_equal(booked(s), 0);
+        talk(s);
+        weir__amqp_flow(link, all, false); /* says how wide the window is */
+        talk(s);
+        assert_int_equal(s->heard_count, all);
+        if (!batches) heard_all_events(s);
+        for (uint32_t i = 0; batches && i < all; i++) {
+            weir__stored_view(weir__bytes_of(s->heard[i].bytes, s->heard[i].len), &view);
+            assert_int_equal(view.sequence, i * EACH);
+        }
+        weir__amqp_detach(link, NULL);
+        talk(s);
+    }
+    assert_int_equal(count_delivered(s).delivered_events, 2 * ALL);
+}
+
 /* Ten receivers, each with batches of 60 KB to read; the first fills the output. Of the others, some keep 1 MiB
  * together, and the rest do not read again before there is room. */
 static void few_keep_what_found_no_room(void **state)
@@ -251,6 +314,7 @@ static void few_keep_what_found_no_room(void **state)
         talk(s);
     }
     assert_int_equal(s->heard_count, 6 + 9 * EACH);
+    for (uint32_t i = 1; i < 10; i++) heard_in_order(s, links[i], text);
     assert_int_equal(booked(s), 0);
 }
 
@@ -308,13 +372,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_read_is_booked_until_the_link_goes),
-        TEST(at_the_end_little_is_kept),
-        TEST(nothing_is_kept_for_who_has_no_credit),
-        TEST(what_found_no_room_is_read_again),
-        TEST(few_keep_what_found_no_room),
-        TEST(a_receiver_without_memory_is_pumped_again),
-        TEST(batches_are_read_again),
+        TEST(what_was_read_is_booked_until_the_link_goes),   TEST(at_the_end_little_is_kept),
+        TEST(nothing_is_kept_for_who_has_no_credit),         TEST(what_found_no_room_is_read_again),
+        TEST(nothing_is_kept_for_who_has_closed_its_window), TEST(few_keep_what_found_no_room),
+        TEST(a_receiver_without_memory_is_pumped_again),     TEST(batches_are_read_again),
     };
 
     return cmocka_run_group_tests_name("receiving_memory", tests, NULL, NULL);

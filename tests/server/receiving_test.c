@@ -297,6 +297,61 @@ static void what_is_newest_goes_along_when_it_is_desired(void **state)
     }
 }
 
+static void expect_text(struct weir__amqp_value map, const char *name, const char *text)
+{
+    struct weir__amqp_value v;
+
+    assert_int_equal(weir__amqp_map_find(&map, name, &v), text != NULL);
+    if (!text) return;
+    assert_int_equal(v.type, WEIR__AMQP_STRING);
+    assert_int_equal(v.bytes.len, strlen(text));
+    assert_memory_equal(v.bytes.at, text, v.bytes.len);
+}
+
+/* Its place, its time, and the key of its batch, if that has one; each event its own. */
+static void each_event_is_stamped(void **state)
+{
+    static const char *const keys[] = {"one key", NULL};
+    static struct payload payload;
+    struct weir__log_receipt receipts[2];
+    struct scene *s = *state;
+    struct weir__batch batch;
+    struct weir__hub *hub;
+    char text[24];
+
+    let_in(s, WEIR__RIGHT_LISTEN);
+    assert_int_equal(weir__namespace_use(s->world.ns, "eh1", &hub, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        payload_batch(&payload, keys[i], "event", 2);
+        assert_int_equal(weir__batch_of_payload(&batch, WEIR__AMQP_FORMAT_BATCH,
+                                                payload_bytes(&payload), 0, NULL),
+                         0);
+        assert_int_equal(weir__hub_publish_wait(hub, &batch, 1, NULL, INT64_MAX, &receipts[i],
+                                                NULL),
+                         0);
+        simclock_pass(&s->world.time, 5000);
+    }
+    weir__hub_release(hub);
+    weir__amqp_flow(receive(s, "r", ADDRESS, (struct weir__amqp_terms){0}), 10, false);
+    talk(s);
+    assert_int_equal(s->heard_count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct weir__amqp_message m;
+        struct weir__amqp_value map;
+        assert_int_equal(weir__amqp_message_scan(&m,
+                                                 weir__bytes_of(s->heard[i].bytes, s->heard[i].len),
+                                                 WEIR__AMQP_DEEP, NULL),
+                         0);
+        map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
+        assert_int_equal(number_in(map, WEIR__EH_SEQUENCE, WEIR__AMQP_LONG), i);
+        assert_true(number_in(map, WEIR__EH_TIME, WEIR__AMQP_TIMESTAMP) == receipts[i / 2].time_ms);
+        snprintf(text, sizeof text, "%" PRIu64, receipts[i / 2].offset + i % 2);
+        expect_text(map, WEIR__EH_OFFSET, text);
+        expect_text(map, WEIR__EH_KEY, keys[i / 2]);
+    }
+    assert_true(receipts[0].time_ms < receipts[1].time_ms);
+}
+
 /* Events go as far as the credit; a drain takes back what nothing was left for, and is answered. */
 static void credit_and_drain(void **state)
 {
@@ -365,6 +420,38 @@ static void an_epoch_takes_the_place(void **state)
     assert_int_equal(s->heard_count, 1);
 }
 
+/* Until the peer answers, the link is there without a receiver, and nobody asks it for events. */
+static void who_lost_its_place_is_left_alone(void **state)
+{
+    struct scene *s = *state;
+    const struct weir__receiver_options better = {.group = "$Default",
+                                                  .partition = 1,
+                                                  .from = {.kind = WEIR__FROM_EARLIEST},
+                                                  .epoch = 1,
+                                                  .credit = WEIR__CREDIT_UNLIMITED};
+    struct weir__hub_stats stats;
+    struct weir__receiver *r;
+    struct weir__hub *hub;
+
+    let_in(s, WEIR__RIGHT_LISTEN);
+    weir__amqp_flow(receive(s, "r", ADDRESS, (struct weir__amqp_terms){0}), 10, false);
+    publish(s, 1);
+    assert_int_equal(weir__namespace_use(s->world.ns, "eh1", &hub, NULL), 0);
+    assert_int_equal(weir__receiver_attach(&r, hub, &better, NULL), 0);
+    weir__duty_take_ready(&s->c);
+    weir__hub_stats(hub, &stats);
+    assert_int_equal(stats.receivers, 1);
+    weir__duty_pump_all(&s->c);
+    weir__receiver_close(r);
+    weir__hub_stats(hub, &stats);
+    assert_int_equal(stats.receivers, 0);
+    weir__hub_release(hub);
+    publish(s, 1);
+    assert_int_equal(s->detached, 1);
+    assert_string_equal(s->condition, "amqp:link:stolen");
+    assert_int_equal(s->heard_count, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -379,6 +466,8 @@ int main(void)
         TEST(credit_and_drain),
         TEST(many_events_come_in_turns),
         TEST(an_epoch_takes_the_place),
+        TEST(each_event_is_stamped),
+        TEST(who_lost_its_place_is_left_alone),
     };
 
     return cmocka_run_group_tests_name("receiving", tests, NULL, NULL);
