@@ -11,6 +11,7 @@
 
 #include "base/steps.h"
 #include "http/http.h"
+#include "support/allocs.h"
 
 #define POST "POST /eh1/messages HTTP/1.1\r\nHost: h\r\n"
 #define BATCH POST "Content-Type: application/vnd.microsoft.servicebus.json\r\n\r\n"
@@ -228,7 +229,8 @@ static void expect_refusal(struct scene *s, const char *head, const char *body, 
 #define OTHER_KEY                                                                                  \
     "its PartitionKey is not that of the first event, and a batch goes to one partition"
 #define KINDS "' must be a text, a number, true, false or null"
-#define P64 "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+#define P63 "ppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp"
+#define P64 P63 "p"
 
 static void mistakes_are_named(void **state)
 {
@@ -250,6 +252,7 @@ static void mistakes_are_named(void **state)
         {"[{\"Body\":\"a\",\"UserProperties\":[]}]", FIRST "UserProperties must be an object"},
         {"[{\"Body\":\"a\",\"BrokerProperties\":1}]", FIRST "BrokerProperties must be an object"},
         {"[{\"Body\":\"a\",\"UserProperties\":{\"x\":{}}}]", FIRST "property 'x" KINDS},
+        {"[{\"UserProperties\":{\"" P63 "\":[]}}]", FIRST "property '" P63 KINDS},
         {"[{\"UserProperties\":{\"" P64 "\":[]}}]", FIRST "property '" P64 KINDS},
         {"[{\"UserProperties\":{\"" P64 "q\":[]}}]", FIRST "property '" P64 KINDS},
         {"[{\"Body\":\"a\",\"BrokerProperties\":{\"PartitionKey\":7}}]",
@@ -283,9 +286,11 @@ static void mistakes_in_fields_are_named(void **state)
         {"BrokerProperties: \"k\"", "BrokerProperties: it must be an object"},
         {"BrokerProperties: 12345", "BrokerProperties: it must be an object"},
         {"Alert: \xff", "property 'Alert' is not UTF-8"},
+        {P63 ": \xff", "property '" P63 "' is not UTF-8"},
         {P64 ": \xff", "property '" P64 "' is not UTF-8"},
         {P64 "q: \xff", "property '" P64 "' is not UTF-8"},
         {"Content-Type: a/\xc3\xa9", "a content type is ASCII, byte 3 is not"},
+        {"Content-Type: \xc3\xa9", "a content type is ASCII, byte 1 is not"},
     };
     struct scene *s = *state;
     char head[1200], key[600];
@@ -299,6 +304,75 @@ static void mistakes_in_fields_are_named(void **state)
              key);
     expect_refusal(s, head, "",
                    "BrokerProperties: PartitionKey has 513 bytes, at most 512 are allowed");
+}
+
+/* Of the event before nothing is left, also where both say the same. */
+static void each_event_has_its_own_properties(void **state)
+{
+    struct scene *s = *state;
+    struct weir__amqp_properties p;
+
+    assert_int_equal(read(s, BATCH,
+                          "[{\"UserProperties\":{\"a\":1,\"bb\":2},\"Body\":\"x\","
+                          "\"BrokerProperties\":{\"Label\":\"l\"}},"
+                          "{\"UserProperties\":{\"a\":3,\"bb\":4},\"Body\":\"y\"},"
+                          "{\"Body\":\"z\"}]"),
+                     0);
+    assert_int_equal(s->batch.count, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        struct weir__amqp_message m = message(s, i);
+        expect_bytes(m.data, (const char *[]){"x", "y", "z"}[i]);
+        assert_int_equal(count_properties(&m), i < 2 ? 2 : 0);
+        assert_int_equal(weir__amqp_message_properties(&m, &p, NULL), 0);
+        assert_int_equal(p.subject.type, i ? WEIR__AMQP_NULL : WEIR__AMQP_STRING);
+        if (i == 2) continue;
+        assert_int_equal(property(&m, "a").i, 2 * i + 1);
+        assert_int_equal(property(&m, "bb").i, 2 * i + 2);
+    }
+}
+
+/* Also the first, and a type ends where its field does. */
+static void each_field_is_looked_at(void **state)
+{
+    static const char type[] = "text/plain\xff";
+    struct scene *s = *state;
+    struct weir__http_request q = {.field_count = 2,
+                                   .fields = {{weir__bytes_of("color", 5),
+                                               weir__bytes_of("red", 3)},
+                                              {weir__bytes_of("content-type", 12),
+                                               weir__bytes_of(type, strlen("text/plain"))}}};
+    struct weir__amqp_message m;
+
+    assert_int_equal(weir__posting_read(&s->writer, &q, weir__bytes_of("x", 1), NULL), 0);
+    assert_int_equal(weir__batch_writer_batch(&s->writer, &s->batch, NULL), 0);
+    m = message(s, 0);
+    assert_int_equal(count_properties(&m), 1);
+    expect_bytes(property(&m, "color").bytes, "red");
+}
+
+/* Wherever memory ends, that is what is said. */
+static void no_memory_for_an_event(void **state)
+{
+    static const char *const heads[] = {POST "BrokerProperties: {\"Label\":\"l\"}\r\n\r\n", BATCH};
+    struct scene *s = *state;
+
+    for (int i = 0; i < 2; i++) {
+        bool failed = true;
+        assert_int_equal(read(s, heads[i], "[{\"Body\":\"x\"}]"), 0);
+        for (uint64_t at = 1; failed; at++) {
+            struct weir__batch_writer w;
+            int rc;
+            weir__batch_writer_init(&w, 0);
+            allocs_fail(at);
+            rc = weir__posting_read(&w, s->event.request, weir__bytes_of("[{\"Body\":\"x\"}]", 14),
+                                    &s->err);
+            failed = allocs_failed();
+            allocs_fail(0);
+            weir__batch_writer_fini(&w);
+            assert_int_equal(rc, failed ? WEIR_ENOMEM : 0);
+            if (failed) assert_non_null(strstr(s->err.text, "memory"));
+        }
+    }
 }
 
 static void properties_have_a_limit(void **state)
@@ -441,6 +515,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_much_is_too_big, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(mistakes_in_fields_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_event_has_its_own_properties, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(each_field_is_looked_at, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_memory_for_an_event, set_up, tear_down),
         cmocka_unit_test_setup_teardown(properties_have_a_limit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(limits_are_within, set_up, tear_down),
         cmocka_unit_test_setup_teardown(names_may_be_said_again_and_again, set_up, tear_down),

@@ -278,6 +278,49 @@ static void there_is_a_most(void **state)
     weir__publish_take_back(&s->p);
 }
 
+/* What is remembered has more room when it is needed, wherever the oldest lies by then. */
+static void a_ring_that_was_used_grows(void **state)
+{
+    struct scene *s = *state;
+
+    put(s, 5, false);
+    done(s, 5, 0);
+    assert_true(weir__publish_take_done(&s->c));
+    atomic_fetch_sub(&s->c.refs, 1);
+    put(s, 200, false);
+    done(s, 100, 0);
+    done(s, 1, WEIR_ENOSPACE);
+    done(s, 99, 0);
+    assert_true(weir__publish_take_done(&s->c));
+    talk(s);
+    assert_int_equal(s->heard_count, 4);
+    assert_heard(s, 0, 0, 4, "");
+    assert_heard(s, 1, 5, 104, "");
+    assert_heard(s, 2, 105, 105, WEIR__COND_SERVER_BUSY);
+    assert_heard(s, 3, 106, 204, "");
+}
+
+/* A sender that was told of once is not looked at again because another one is. */
+static void only_those_with_news_are_looked_at(void **state)
+{
+    struct scene *s = *state;
+    struct weir__duty duty = {.connection = &s->c, .link = s->duty.link};
+    struct weir__publish other;
+
+    weir__publish_init(&other, &duty);
+    assert_true(weir__publish_put(&s->p, 0, 0, 1, true));
+    assert_true(weir__publish_put(&other, 0, 0, 1, true));
+    done(s, 1, 0);
+    weir__publish_done(&other, 0, NULL, NULL);
+    assert_true(weir__publish_take_done(&s->c));
+    weir__publish_fini(&other);
+    memset(&other, 0x55, sizeof other);
+    assert_true(weir__publish_put(&s->p, 0, 0, 1, true));
+    done(s, 1, 0);
+    assert_true(weir__publish_take_done(&s->c));
+    assert_null(s->c.done);
+}
+
 /* Without memory to remember one by, it is not taken; those before are as they were. */
 static void no_memory_for_one_more(void **state)
 {
@@ -417,6 +460,8 @@ int main(void)
         TEST(what_was_not_taken_is_taken_back),
         TEST(the_link_has_gone),
         TEST(there_is_a_most),
+        TEST(a_ring_that_was_used_grows),
+        TEST(only_those_with_news_are_looked_at),
         TEST(no_memory_for_one_more),
         TEST(the_sum_is_told_in_steps),
         TEST(the_last_byte_is_told_under_the_lock),
