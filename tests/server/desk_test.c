@@ -187,6 +187,127 @@ static void a_target_that_is_long_is_not_kept(void **state)
     assert_int_equal(s->heard_count, 1); /* c, the newest, has it */
 }
 
+/* ---- what replies say ---- */
+
+static struct weir__amqp_pair pair_of(const char *name, struct weir__amqp_value value)
+{
+    return (struct weir__amqp_pair){weir__bytes_of(name, strlen(name)), value};
+}
+
+/* A request of these pairs and this body, a text or NULL, leaves the client, and its reply comes. */
+static struct weir__amqp_message ask(struct scene *s, struct desk_links d,
+                                     const struct weir__amqp_pair *pairs, uint32_t count,
+                                     const char *body)
+{
+    struct weir__amqp_message reply;
+    struct weir__amqp_writer w;
+    struct weir__bytes message;
+    uint8_t space[2048];
+    size_t mark;
+
+    weir__amqp_writer_init(&w, space, sizeof space);
+    weir__amqp_put_descriptor(&w, 0x74);
+    mark = weir__amqp_put_open(&w);
+    for (uint32_t i = 0; i < count; i++) {
+        weir__amqp_put(&w,
+                       weir__amqp_bytes(WEIR__AMQP_STRING, pairs[i].name.at, pairs[i].name.len));
+        weir__amqp_put(&w, pairs[i].value);
+    }
+    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 2 * count);
+    weir__amqp_put_descriptor(&w, 0x77);
+    weir__amqp_put(&w, body ? text_of(body) : (struct weir__amqp_value){0});
+    assert_int_equal(weir__amqp_writer_finish(&w, &message, NULL), 0);
+    assert_int_equal(weir__amqp_send(d.out, message, 0, true, NULL), 0);
+    s->heard_count = 0;
+    weir__amqp_flow(d.in, 1, false);
+    talk(s);
+    assert_int_equal(s->heard_count, 1);
+    assert_int_equal(s->heard[0].format, 0);
+    assert_int_equal(weir__amqp_message_scan(&reply,
+                                             weir__bytes_of(s->heard[0].bytes, s->heard[0].len),
+                                             WEIR__AMQP_DEEP, NULL),
+                     0);
+    return reply;
+}
+
+static struct weir__amqp_value body_of(const struct weir__amqp_message *m)
+{
+    const struct weir__amqp_span *at = &m->section[WEIR__AMQP_BODY];
+    struct weir__amqp_cursor c;
+    struct weir__amqp_value out;
+
+    assert_int_equal(m->body, WEIR__AMQP_BODY_VALUE);
+    c = weir__amqp_cursor_of(weir__bytes_of(m->raw.at + at->value, at->end - at->value));
+    assert_true(weir__amqp_read(&c, &out));
+    return out;
+}
+
+static void expect_status(const struct weir__amqp_message *m, int64_t code, const char *text,
+                          const char *operation)
+{
+    struct weir__amqp_value map = weir__amqp_message_map(m, WEIR__AMQP_APPLICATION_PROPERTIES), v;
+
+    assert_true(weir__amqp_map_find(&map, "status-code", &v));
+    assert_int_equal(v.type, WEIR__AMQP_INT);
+    assert_int_equal(v.i, code);
+    expect_text(&map, "status-description", WEIR__AMQP_STRING, text);
+    expect_text(&map, "operation", WEIR__AMQP_STRING, operation);
+    expect_text(&map, "error-condition", WEIR__AMQP_SYMBOL, NULL);
+    assert_int_equal(map.count, 2 + (text ? 2 : 0) + (operation ? 2 : 0));
+}
+
+/* Names and texts may be symbols. What was read is the body, and the operation is named. */
+static void what_was_read_is_the_body(void **state)
+{
+    struct weir__claim claim = {.rights = WEIR__RIGHT_LISTEN, .expires_s = INT64_MAX};
+    const struct weir__amqp_pair pairs[] = {pair_of("operation", symbol("READ")),
+                                            pair_of("type", text_of("com.microsoft:eventhub")),
+                                            pair_of("name", symbol("eh1"))};
+    struct scene *s = *state;
+    struct desk_links d = open_desk(s, "a", NULL);
+    struct weir__amqp_message m;
+    struct weir__amqp_value body, count;
+
+    assert_int_equal(weir__claims_add(&s->c.claims, &claim, 0, NULL), 0);
+    m = ask(s, d, pairs, 3, NULL);
+    expect_status(&m, 200, NULL, "READ");
+    body = body_of(&m);
+    assert_int_equal(body.type, WEIR__AMQP_MAP);
+    expect_text(&body, "name", WEIR__AMQP_STRING, "eh1");
+    assert_true(weir__amqp_map_find(&body, "partition_count", &count));
+    assert_int_equal(count.i, 2);
+}
+
+/* Made by Microsoft's JavaScript client for sb://localhost/eh1, good until second 1700000000. */
+#define TOKEN                                                                                      \
+    "SharedAccessSignature sr=sb%3A%2F%2Flocalhost%2Feh1&"                                         \
+    "sig=bXwnzzxeV2PFlM%2BGaXaWproC2URqPYHFIhvxuIqXTAA%3D&se=1700000000&"                          \
+    "skn=RootManageSharedAccessKey"
+
+/* Nothing but its status is said of a token, and no operation is named. */
+static void a_good_token_is_accepted(void **state)
+{
+    static const struct weir__rule rule = {"RootManageSharedAccessKey",
+                                           WEIR__RIGHTS_ALL,
+                                           {"SAS_KEY_VALUE", "other"}};
+    const struct weir__amqp_pair pairs[] = {pair_of("operation", text_of("put-token")),
+                                            pair_of("type",
+                                                    text_of("servicebus.windows.net:sastoken")),
+                                            pair_of("name", text_of("sb://localhost/eh1"))};
+    struct scene *s = *state;
+    struct desk_links d;
+    struct weir__amqp_message m;
+
+    d.out = attach(s, WEIR__AMQP_SENDER, "out", "$cbs", NULL, (struct weir__amqp_terms){0});
+    d.in = attach(s, WEIR__AMQP_RECEIVER, "in", "$cbs", NULL, (struct weir__amqp_terms){0});
+    s->world.time.wall_ms = INT64_C(1699999000000);
+    assert_int_equal(weir__namespace_rule_add(s->world.ns, NULL, &rule, NULL), 0);
+    m = ask(s, d, pairs, 3, TOKEN);
+    expect_status(&m, 202, "Accepted", NULL);
+    assert_int_equal(body_of(&m).type, WEIR__AMQP_NULL);
+    assert_int_equal(s->c.claims.count, 1);
+}
+
 /* ---- limits ---- */
 
 static void replies_wait_for_credit_up_to_a_number(void **state)
@@ -440,6 +561,8 @@ int main(void)
         TEST(a_reply_stays_in_its_session),
         TEST(without_a_link_a_request_is_dropped),
         TEST(a_target_that_is_long_is_not_kept),
+        TEST(what_was_read_is_the_body),
+        TEST(a_good_token_is_accepted),
         TEST(replies_wait_for_credit_up_to_a_number),
         TEST(replies_wait_for_credit_up_to_a_size),
         TEST(a_reply_that_waits_has_its_largest),

@@ -41,8 +41,10 @@ struct scene {
     uint8_t answer[256]; /* properties of the last attach that was answered */
     struct weir__amqp_value properties;
     bool source, target; /* whether that attach had them */
-    char lines[2048];    /* of the log */
-    bool no_room;        /* the server's buffers may not grow */
+    uint64_t most;       /* its max-message-size, and how deliveries are settled */
+    uint64_t snd_settle_mode, rcv_settle_mode;
+    char lines[2048]; /* of the log */
+    bool no_room;     /* the server's buffers may not grow */
 };
 
 static inline void keep_line(enum weir__level level, const char *room, const char *line, void *user)
@@ -97,6 +99,9 @@ static inline void hear(struct scene *s, const struct weir__amqp_event *ev)
         keep_properties(s, &ev->fields->attach.properties);
         s->source = ev->fields->attach.source.type != WEIR__AMQP_NULL;
         s->target = ev->fields->attach.target.type != WEIR__AMQP_NULL;
+        s->most = ev->fields->attach.max_message_size.u;
+        s->snd_settle_mode = ev->fields->attach.snd_settle_mode.u;
+        s->rcv_settle_mode = ev->fields->attach.rcv_settle_mode.u;
     }
     if (ev->type == WEIR__AMQP_EVENT_SETTLE) {
         bool good = ev->settle.outcome == WEIR__AMQP_ACCEPTED;
