@@ -1,6 +1,7 @@
 /* receiving_batches_test.c - receivers that desire stored batches, and what receivers of both kinds
  * cannot be sent. */
 #define _GNU_SOURCE /* memmem */
+#include "amqp/state.h"
 #include "hub/stored.h"
 #include "server/links.h"
 
@@ -110,6 +111,63 @@ static void many_batches_come_in_turns(void **state)
     talk(s);
     assert_int_equal(s->heard_count, 300);
     assert_int_equal(view(&s->heard[299]).sequence, 299);
+}
+
+/* After eight takes of 32 events, the last of which goes first in the next turn, or 256 batches, the
+ * others have theirs; the link is looked at again by itself. */
+static void a_turn_of_a_link_has_an_end(void **state)
+{
+    static const char *const desired[] = {"x", WEIR__STORED_CAPABILITY};
+    struct scene *s = *state;
+    struct weir__amqp_event ev;
+
+    for (int i = 0; i < 300; i++) publish(s, "event", 1);
+    for (int batches = 0; batches < 2; batches++) {
+        struct weir__amqp_link *link = receive(s, batches ? "b" : "e", symbol(desired[batches]));
+        s->heard_count = 0;
+        weir__amqp_flow(link, 1000, false);
+        carry(s->client, s->c.engine);
+        while (weir__amqp_next(s->c.engine, &s->c.event))
+            assert_true(weir__connection_on_event(&s->c, &s->c.event));
+        assert_non_null(s->c.ready);
+        while (carry(s->c.engine, s->client))
+            while (weir__amqp_next(s->client, &ev)) hear(s, &ev);
+        assert_int_equal(s->heard_count, batches ? 256 : 7 * 32);
+        talk(s);
+        assert_int_equal(s->heard_count, 300);
+        assert_null(s->c.ready);
+        assert_false(s->c.starved); /* all is sent: no room is waited for */
+    }
+}
+
+/* Whoever drains while its window is closed has what there is, as far as its credit goes, later. */
+static void a_drain_waits_for_the_window(void **state)
+{
+    static const char *const desired[] = {"x", WEIR__STORED_CAPABILITY};
+    struct scene *s = *state;
+
+    publish(s, "event", 1);
+    publish(s, "event", 1);
+    for (int batches = 0; batches < 2; batches++) {
+        struct weir__amqp_link *link = receive(s, batches ? "b" : "e", symbol(desired[batches]));
+        s->heard_count = 0;
+        weir__amqp_flow(link, 1, true);
+        carry(s->client, s->c.engine);
+        while (weir__amqp_next(s->c.engine, &s->c.event)) {
+            for (struct weir__amqp_session *at = s->c.engine->sessions; at; at = at->next)
+                at->remote_window = 0;
+            assert_true(weir__connection_on_event(&s->c, &s->c.event));
+        }
+        assert_true(s->c.starved); /* there is credit, even if only for one */
+        s->c.starved = false;
+        talk(s);
+        assert_int_equal(s->heard_count, 0);
+        assert_int_equal(weir__amqp_link_credit(link), 1); /* nothing was taken back */
+        weir__amqp_flow(link, 1, true);
+        talk(s);
+        assert_int_equal(s->heard_count, 1);
+        assert_false(s->c.starved);
+    }
 }
 
 static void what_is_newest_goes_along_when_it_is_desired(void **state)
@@ -244,6 +302,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_batch_takes_one_credit),
         TEST(many_batches_come_in_turns),
+        TEST(a_turn_of_a_link_has_an_end),
+        TEST(a_drain_waits_for_the_window),
         TEST(what_is_newest_goes_along_when_it_is_desired),
         TEST(a_server_for_events_only),
         TEST(a_broken_event_is_passed_over),
