@@ -295,6 +295,27 @@ static void answers_begin_with_a_status(void **state)
     free(a);
 }
 
+static void statuses_have_words(void **state)
+{
+    static const struct {
+        unsigned status;
+        const char *text;
+    } rows[] = {
+        {100, "Continue"},
+        {101, "Switching Protocols"},
+        {200, "OK"},
+        {404, "Not Found"},
+        {507, "Insufficient Storage"},
+        {508, "Unknown"},
+        {99, "Unknown"},
+        {0, "Unknown"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_string_equal(weir__http_status_text(rows[i].status), rows[i].text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +327,7 @@ int main(void)
         cmocka_unit_test(who_stays_and_who_waits),
         cmocka_unit_test(the_end_of_a_head),
         cmocka_unit_test(answers_begin_with_a_status),
+        cmocka_unit_test(statuses_have_words),
     };
 
     return cmocka_run_group_tests_name("head", tests, NULL, NULL);

@@ -283,8 +283,8 @@ static void a_ring_that_was_used_grows(void **state)
 {
     struct scene *s = *state;
 
-    put(s, 5, false);
-    done(s, 5, 0);
+    put(s, 40, false);
+    done(s, 40, 0);
     assert_true(weir__publish_take_done(&s->c));
     atomic_fetch_sub(&s->c.refs, 1);
     put(s, 200, false);
@@ -294,10 +294,10 @@ static void a_ring_that_was_used_grows(void **state)
     assert_true(weir__publish_take_done(&s->c));
     talk(s);
     assert_int_equal(s->heard_count, 4);
-    assert_heard(s, 0, 0, 4, "");
-    assert_heard(s, 1, 5, 104, "");
-    assert_heard(s, 2, 105, 105, WEIR__COND_SERVER_BUSY);
-    assert_heard(s, 3, 106, 204, "");
+    assert_heard(s, 0, 0, 39, "");
+    assert_heard(s, 1, 40, 139, "");
+    assert_heard(s, 2, 140, 140, WEIR__COND_SERVER_BUSY);
+    assert_heard(s, 3, 141, 239, "");
 }
 
 /* A sender that was told of once is not looked at again because another one is. */

@@ -163,6 +163,33 @@ static void what_was_read_is_booked_until_the_link_goes(void **state)
     assert_int_equal(booked(s), 0);
 }
 
+/* Its memory is given back at once, not when the peer has answered. */
+static void who_loses_its_place_keeps_nothing(void **state)
+{
+    const struct weir__receiver_options better = {.group = "$Default",
+                                                  .partition = 1,
+                                                  .from = {.kind = WEIR__FROM_LATEST},
+                                                  .epoch = 1,
+                                                  .credit = WEIR__CREDIT_UNLIMITED};
+    struct scene *s = *state;
+    struct weir__amqp_link *link = receive(s, "r", false);
+    struct weir__hub *hub = use(s);
+    struct weir__receiver *r;
+
+    publish_all(s);
+    weir__amqp_flow(link, 1, false);
+    talk(s);
+    assert_in_range(booked(s), EACH * 240, 256 << 10);
+    assert_int_equal(weir__receiver_attach(&r, hub, &better, NULL), 0);
+    weir__duty_take_ready(&s->c);
+    assert_int_equal(booked(s), 0);
+    assert_int_equal(s->c.reader_bytes, 0);
+    weir__receiver_close(r);
+    weir__hub_release(hub);
+    talk(s);
+    assert_int_equal(s->detached, 1);
+}
+
 static void at_the_end_little_is_kept(void **state)
 {
     struct scene *s = *state;
@@ -393,10 +420,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_was_read_is_booked_until_the_link_goes),   TEST(at_the_end_little_is_kept),
-        TEST(nothing_is_kept_for_who_has_no_credit),         TEST(what_found_no_room_is_read_again),
-        TEST(nothing_is_kept_for_who_has_closed_its_window), TEST(few_keep_what_found_no_room),
-        TEST(a_receiver_without_memory_is_pumped_again),     TEST(batches_are_read_again),
+        TEST(what_was_read_is_booked_until_the_link_goes),
+        TEST(at_the_end_little_is_kept),
+        TEST(nothing_is_kept_for_who_has_no_credit),
+        TEST(what_found_no_room_is_read_again),
+        TEST(nothing_is_kept_for_who_has_closed_its_window),
+        TEST(few_keep_what_found_no_room),
+        TEST(a_receiver_without_memory_is_pumped_again),
+        TEST(batches_are_read_again),
+        TEST(who_loses_its_place_keeps_nothing),
     };
 
     return cmocka_run_group_tests_name("receiving_memory", tests, NULL, NULL);

@@ -304,6 +304,28 @@ static void any_other_token_is_the_issuer_s(void **state)
     weir__jwks_release(keys);
 }
 
+/* A walk that lasts several turns goes on behind who leaves, wherever that is. */
+static void a_walk_goes_on_without_who_leaves(void **state)
+{
+    struct weir__connection c = {0};
+    struct weir__duty first = {.connection = &c}, second = {.connection = &c},
+                      third = {.connection = &c};
+
+    (void)state;
+    first.next = &second;
+    second.next = &third;
+    c.walk.next = &second;
+    weir__rights_forget(&first);
+    weir__rights_forget(&third);
+    assert_ptr_equal(c.walk.next, &second);
+    weir__rights_forget(&second);
+    assert_ptr_equal(c.walk.next, &third);
+    weir__rights_forget(&third);
+    assert_null(c.walk.next);
+    weir__rights_forget(&first);
+    assert_null(c.walk.next);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -318,6 +340,7 @@ int main(void)
         TEST(a_rule_that_is_narrowed),
         TEST(a_claim_of_an_issuer_rests_on_no_rule),
         TEST(a_claim_of_an_issuer_rests_on_its_key),
+        cmocka_unit_test(a_walk_goes_on_without_who_leaves),
     };
 
     return cmocka_run_group_tests_name("rights", tests, NULL, NULL);
