@@ -198,16 +198,12 @@ static void no_memory_for_a_message(void **state)
     assert_int_equal(s->accepted, 1);
 }
 
-/* A large one does not overtake small ones that cannot go yet, and is not lost. */
-static void a_large_one_waits_behind_small_ones(void **state)
+static void wait_behind_small_ones(struct scene *s, struct weir__amqp_link *first,
+                                   struct weir__amqp_link *second, size_t bytes)
 {
-    struct scene *s = *state;
-    struct weir__amqp_link *link;
     bool taken = true;
 
-    let_in(s, WEIR__RIGHT_SEND);
-    link = come(s, ADDRESS);
-    for (int i = 0; i < 3; i++) post(link, i < 2 ? 100 : 5000, false, 0);
+    for (int i = 0; i < 3; i++) post(i < 2 ? first : second, i < 2 ? 100 : bytes, false, 0);
     for (uint32_t id = 0; taken && id < 3; id++) {
         while (!weir__amqp_next(s->c.engine, &s->c.event))
             assert_true(carry(s->client, s->c.engine));
@@ -220,9 +216,31 @@ static void a_large_one_waits_behind_small_ones(void **state)
     assert_false(taken);
     assert_int_equal(s->c.run.events.count, 2);
     assert_true(weir__connection_on_event(&s->c, &s->c.event));
+    if (s->c.run.sender) assert_true(weir__run_end(&s->c));
     talk(s);
     assert_int_equal(events(s), 3);
     assert_int_equal(s->accepted, 3);
+}
+
+/* A large one does not overtake small ones that cannot go yet, and is not lost. */
+static void a_large_one_waits_behind_small_ones(void **state)
+{
+    struct weir__amqp_link *link;
+
+    let_in(*state, WEIR__RIGHT_SEND);
+    link = come(*state, ADDRESS);
+    wait_behind_small_ones(*state, link, link, 5000);
+}
+
+/* Nor does one of another link. */
+static void another_link_waits_behind_small_ones(void **state)
+{
+    struct weir__amqp_link *first, *second;
+
+    let_in(*state, WEIR__RIGHT_SEND);
+    first = come(*state, ADDRESS);
+    second = attach(*state, WEIR__AMQP_SENDER, "t", ADDRESS, NULL, (struct weir__amqp_terms){0});
+    wait_behind_small_ones(*state, first, second, 100);
 }
 
 int main(void)
@@ -236,6 +254,7 @@ int main(void)
         TEST(a_message_has_its_largest),
         TEST(no_memory_for_a_message),
         TEST(a_large_one_waits_behind_small_ones),
+        TEST(another_link_waits_behind_small_ones),
     };
 
     return cmocka_run_group_tests_name("sending", tests, NULL, NULL);

@@ -141,6 +141,19 @@ static void rights_are_looked_at_again_behind_the_body(void **state)
     assert_non_null(strstr(hear(s, false), "401</Code><Detail>InvalidSignature: "));
 }
 
+/* Until it has shown a good token its client may have to go for others. */
+static void a_good_token_makes_a_stranger_known(void **state)
+{
+    struct scene *s = *state;
+
+    say(s, "GET /livez" HOST "\r\n");
+    assert_non_null(strstr(hear(s, false), "200 OK"));
+    assert_int_equal(weir__budget_strangers(&s->server->budget), 1);
+    say(s, "POST /eh1/messages" HOST TOKEN "Content-Length: 5\r\n\r\nevent");
+    assert_string_equal(hear(s, false), POSTED);
+    assert_int_equal(weir__budget_strangers(&s->server->budget), 0);
+}
+
 /* From there on it is none of HTTP's. */
 static void a_websocket_is_a_visit_no_more(void **state)
 {
@@ -218,9 +231,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(one_answer_after_the_other),     TEST(each_request_has_its_own_body),
-        TEST(a_body_without_room_is_refused), TEST(rights_are_looked_at_again_behind_the_body),
-        TEST(a_websocket_is_a_visit_no_more), TEST(answers_wait_for_who_does_not_read),
+        TEST(one_answer_after_the_other),          TEST(each_request_has_its_own_body),
+        TEST(a_body_without_room_is_refused),      TEST(rights_are_looked_at_again_behind_the_body),
+        TEST(a_websocket_is_a_visit_no_more),      TEST(answers_wait_for_who_does_not_read),
+        TEST(a_good_token_makes_a_stranger_known),
     };
 
     return cmocka_run_group_tests_name("web", tests, NULL, NULL);
