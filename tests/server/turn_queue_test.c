@@ -239,6 +239,24 @@ static void who_leaves_is_not_waited_for(void **state)
     assert_null(at.queue.last);
 }
 
+/* Who came behind it the last time is not behind it now. */
+static void who_comes_again_is_the_last(void **state)
+{
+    (void)state;
+    loop.ns = LATE;
+    at.queue.taken = loop.turn;
+    for (int i = 0; i < 2; i++) assert_true(waits(i, LARGE));
+    for (int i = 0; i < 2; i++) weir__turn_queue_leave(&peers[i]);
+    for (int i = 1; i >= 0; i--) assert_true(waits(i, LARGE));
+    assert_null(peers[0].queue_next);
+    weir__turn_queue_leave(&peers[0]);
+    assert_ptr_equal(at.queue.first, &peers[1]);
+    assert_ptr_equal(at.queue.last, &peers[1]);
+    weir__turn_queue_leave(&peers[1]);
+    assert_null(at.queue.first);
+    assert_null(at.queue.last);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -252,6 +270,7 @@ int main(void)
         TEST(large_messages_do_not_overtake),
         TEST(all_that_may_go_are_served),
         TEST(who_leaves_is_not_waited_for),
+        TEST(who_comes_again_is_the_last),
     };
 
     return cmocka_run_group_tests_name("turn_queue", tests, NULL, NULL);
