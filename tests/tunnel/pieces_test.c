@@ -4,9 +4,13 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+#include "http/websocket.h"
+#include "support/allocs.h"
 
 #define HEAD "HTTP/1.1 101 Switching\r\n\r\n"
 
@@ -52,6 +56,47 @@ bool __wrap_weir__tcp_ending(const struct weir__tcp *c)
 {
     (void)c;
     return ending;
+}
+
+/* And one that is opened when the test says so. */
+static char aborted[WEIR_ERROR_TEXT_BYTES];
+static unsigned stopped; /* clocks */
+
+int __wrap_weir__tcp_connect(struct weir__tcp **, struct weir__loop *,
+                             const struct weir__tcp_options *, const struct weir__tcp_calls *,
+                             void *, struct weir_error *);
+void __wrap_weir__tcp_abort(struct weir__tcp *, const char *);
+struct weir__loop *__wrap_weir__tcp_loop(const struct weir__tcp *);
+void __wrap_weir__loop_timer_stop(struct weir__loop *, struct weir__timer *);
+
+int __wrap_weir__tcp_connect(struct weir__tcp **out, struct weir__loop *loop,
+                             const struct weir__tcp_options *o,
+                             const struct weir__tcp_calls *theirs, void *owner,
+                             struct weir_error *err)
+{
+    (void)loop, (void)o, (void)err;
+    *out = NULL;
+    outer = theirs;
+    outer_owner = owner;
+    return 0;
+}
+
+void __wrap_weir__tcp_abort(struct weir__tcp *c, const char *why)
+{
+    (void)c;
+    snprintf(aborted, sizeof aborted, "%s", why);
+}
+
+struct weir__loop *__wrap_weir__tcp_loop(const struct weir__tcp *c)
+{
+    (void)c;
+    return NULL;
+}
+
+void __wrap_weir__loop_timer_stop(struct weir__loop *loop, struct weir__timer *timer)
+{
+    (void)loop, (void)timer;
+    stopped++;
 }
 
 /* ---- the owner ---- */
@@ -226,6 +271,87 @@ static void both_ends_are_told(void **state)
     finish(&p);
 }
 
+/* ---- a client's side ---- */
+
+static const struct weir__tunnel_options *to_server(void)
+{
+    static const char *const protocols[] = {"amqp", NULL};
+    static const struct weir__tunnel_options o = {.tcp = {.address = "h:80"},
+                                                  .path = "/x",
+                                                  .protocols = protocols};
+
+    stopped = 0;
+    aborted[0] = '\0';
+    return &o;
+}
+
+/* The whole request, of which nothing has left yet. */
+static size_t knock(struct owner *o, char request[1024])
+{
+    struct weir__tcp *tcp;
+    struct weir__bytes out;
+
+    assert_int_equal(weir__tunnel_connect(&tcp, NULL, to_server(), &calls, o, NULL), 0);
+    out = outer->output(outer_owner);
+    assert_in_range(out.len, 100, 1023);
+    memcpy(request, out.at, out.len);
+    request[out.len] = '\0';
+    assert_ptr_equal(strstr(request, "GET /x HTTP/1.1\r\nHost: h\r\n"), request);
+    return out.len;
+}
+
+static void a_request_goes_out_in_any_pieces(void **state)
+{
+    char request[1024];
+
+    (void)state;
+    for (size_t piece = 1; piece < 200; piece += 33) {
+        struct owner o = {.say = ""};
+        size_t len = knock(&o, request);
+        write_all(request, len, piece);
+        finish(&o);
+        assert_int_equal(stopped, 1);
+    }
+}
+
+/* That of the server, to the request. */
+static size_t agree(const char *request, char answer[512])
+{
+    const char *key = strstr(request, "Sec-WebSocket-Key: ") + strlen("Sec-WebSocket-Key: ");
+    char accept[WEIR__WEBSOCKET_ACCEPT_BYTES];
+
+    assert_true(weir__websocket_accept(weir__bytes_of(key, WEIR__WEBSOCKET_KEY_BYTES), accept));
+    return (size_t)snprintf(answer, 512,
+                            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
+                            "Connection: Upgrade\r\nSec-WebSocket-Accept: %s\r\n"
+                            "Sec-WebSocket-Protocol: amqp\r\n\r\n",
+                            accept);
+}
+
+/* Then the connection ends as it does for other reasons, and the owner is told. */
+static void no_memory_for_a_tunnel(void **state)
+{
+    struct owner o = {.say = ""};
+    char request[1024], answer[512];
+    uint8_t *to;
+    size_t room, len;
+
+    (void)state;
+    knock(&o, request);
+    len = agree(request, answer);
+    to = outer->room(outer_owner, &room);
+    assert_true(room >= len);
+    memcpy(to, answer, len);
+    allocs_fail(1);
+    outer->received(outer_owner, len);
+    assert_true(allocs_failed());
+    allocs_fail(0);
+    assert_string_equal(aborted, "no memory for a WebSocket");
+    assert_int_equal(stopped, 0);
+    finish(&o);
+    assert_int_equal(stopped, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +359,8 @@ int main(void)
         cmocka_unit_test(a_frame_behind_the_request_is_read_byte_by_byte),
         cmocka_unit_test(an_owner_without_room_is_not_read_for),
         cmocka_unit_test(both_ends_are_told),
+        cmocka_unit_test(a_request_goes_out_in_any_pieces),
+        cmocka_unit_test(no_memory_for_a_tunnel),
     };
 
     return cmocka_run_group_tests_name("pieces", tests, NULL, NULL);
