@@ -144,6 +144,22 @@ static void a_good_token(void **state)
     assert_int_equal(s->connection.claims.at[0]->rights, WEIR__RIGHTS_ALL);
 }
 
+/* With the key that signed the token its claim is worth nothing any more. */
+static void a_claim_rests_on_its_key(void **state)
+{
+    struct scene *s = *state;
+    const struct weir__access_path path = {.text = "eh1"};
+    const struct weir__claim_kept *claim;
+
+    assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh1"), 0);
+    claim = s->connection.claims.at[0];
+    assert_int_equal(weir__namespace_rights(s->server.ns, &claim->basis, &path), WEIR__RIGHTS_ALL);
+    assert_int_equal(weir__namespace_rule_rotate(s->server.ns, NULL, "RootManageSharedAccessKey",
+                                                 WEIR__KEY_PRIMARY, "other", NULL),
+                     0);
+    assert_int_equal(weir__namespace_rights(s->server.ns, &claim->basis, &path), 0);
+}
+
 /* An audience has no escapes, whether or not they could be undone. */
 static void a_claim_is_for_what_was_said(void **state)
 {
@@ -272,6 +288,25 @@ static void an_empty_partition_has_exact_types(void **state)
     assert_int_equal(field(s, "last_enqueued_time_utc", WEIR__AMQP_TIMESTAMP).i,
                      INT64_C(-62135596800000));
     assert_int_equal(field(s, "is_partition_empty", WEIR__AMQP_BOOL).u, 1);
+}
+
+/* Nobody is known by a token that is not good, and nothing is said besides. */
+static void a_bad_token_of_a_question_is_none(void **state)
+{
+    struct scene *s = *state;
+
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:eventhub", "security_token", "nonsense", END),
+                     WEIR_EDENIED);
+    assert_false(s->connection.trusted);
+    assert_int_equal(s->body.len, 0);
+    assert_int_equal(ask(s, weir__management_answer, NULL, "operation", "READ", "name", "eh1",
+                         "type", "com.microsoft:partition", "partition", "3", "security_token",
+                         TOKEN, END),
+                     WEIR_EINVAL);
+    assert_true(s->connection.trusted);
+    assert_int_equal(s->body.len, 0);
+    assert_int_equal(s->connection.claims.count, 0); /* it was for this question */
 }
 
 static void what_is_not_there(void **state)
@@ -458,6 +493,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_good_token, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_claim_is_for_what_was_said, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_claim_rests_on_its_key, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_bad_token_of_a_question_is_none, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bad_tokens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_token_for_a_hub_that_is_gone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_kinds_of_tokens, set_up, tear_down),
