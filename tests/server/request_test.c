@@ -180,7 +180,9 @@ static void bad_tokens(void **state)
 {
     struct scene *s = *state;
 
+    assert_false(s->connection.refused);
     assert_int_equal(put_token(s, TOKEN, "sb://localhost/eh2"), WEIR_EDENIED);
+    assert_true(s->connection.refused);
     assert_non_null(strstr(s->refusal.why.text, "InvalidAudience: "));
     assert_string_equal(s->refusal.condition, WEIR__COND_AUTH_FAILED);
     assert_int_equal(put_token(s, "nonsense", "sb://localhost/eh1"), WEIR_EDENIED);
@@ -229,6 +231,7 @@ static void other_kinds_of_tokens(void **state)
                              "name", "sb://localhost/eh1", END),
                          WEIR_EDENIED);
         assert_string_equal(s->refusal.why.text, want);
+        assert_string_equal(s->refusal.condition, WEIR__COND_AUTH_FAILED);
     }
     assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", "put-tokem", END), WEIR_EINVAL);
     assert_string_equal(s->refusal.why.text, "Invalid command 'put-tokem'.");
@@ -406,6 +409,8 @@ static void long_words_are_cut(void **state)
     char name[WEIR__HUB_NAME_MAX + 2], digits[64];
 
     for (int i = 0; i < 2; i++) {
+        assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", WORD + 1, END), WEIR_EINVAL);
+        assert_int_equal(strlen(s->refusal.why.text), strlen("Invalid command ''.") + 63);
         assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", words[i], END), WEIR_EINVAL);
         assert_string_equal(s->refusal.why.text, "Invalid command '" WORD "'.");
         assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", "put-token", "type", words[i],
