@@ -287,6 +287,21 @@ static void no_memory_for_a_link(void **state)
     }
 }
 
+/* Whoever says goodbye is told nothing more; why it went is for the log, if it says so. */
+static void a_client_that_closes_is_done(void **state)
+{
+    const struct weir__amqp_error error = weir__amqp_error_of("amqp:internal-error", "it broke");
+    struct scene *s = *state;
+
+    assert_false(s->c.closing);
+    s->c.trusted = true;
+    weir__amqp_close(s->client, &error);
+    talk(s);
+    assert_true(s->c.closing);
+    assert_true(weir__amqp_closed(s->c.engine));
+    assert_string_equal(s->lines, "");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -300,6 +315,7 @@ int main(void)
         TEST(which_ends_a_refusal_repeats),
         TEST(a_refusal_is_logged),
         TEST(no_memory_for_a_link),
+        TEST(a_client_that_closes_is_done),
     };
 
     return cmocka_run_group_tests_name("attaching", tests, NULL, NULL);

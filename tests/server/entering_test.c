@@ -125,6 +125,18 @@ static void a_login_rests_on_its_key(void **state)
     }
 }
 
+static void a_rule_that_is_gone_lets_nobody_in(void **state)
+{
+    struct scene *s = *state;
+
+    add_rules(s);
+    assert_true(login(s, "shop", "key"));
+    assert_int_equal(weir__namespace_rule_remove(s->world.ns, NULL, "shop", NULL), 0);
+    assert_int_equal(worth(s), 0);
+    assert_false(login(s, "shop", "key"));
+    assert_true(login(s, "till", "key"));
+}
+
 #define OF(whose, as) "the certificate is of '" whose "', not of '" as "'"
 #define NO_RULE(name) "the certificate is of '" name "', and there is no access rule of this name"
 
@@ -175,6 +187,7 @@ int main(void)
         TEST(either_key_is_good_to_the_letter),
         TEST(a_login_rests_on_its_key),
         TEST(a_certificate_has_the_name_of_a_rule),
+        TEST(a_rule_that_is_gone_lets_nobody_in),
     };
 
     return cmocka_run_group_tests_name("entering", tests, NULL, NULL);
