@@ -304,6 +304,35 @@ static void any_other_token_is_the_issuer_s(void **state)
     weir__jwks_release(keys);
 }
 
+static unsigned left; /* times that a link let go of what others wait for */
+
+static void note_leave(struct weir__duty *d)
+{
+    (void)d;
+    left++;
+}
+
+/* Until its peer answers, a link without rights stays as it is, however often rules change. */
+static void a_link_ends_once(void **state)
+{
+    struct scene *s = *state;
+    struct weir__duty_calls noted = {.leave = note_leave};
+
+    add_rule(s, "one", WEIR__RIGHT_SEND);
+    claim(s, FIRST, WEIR__RIGHT_SEND, 10, "one", "k1");
+    open_sender(s, FIRST);
+    noted.gone = s->c.duties->calls->gone;
+    s->c.duties->calls = &noted;
+    assert_int_equal(weir__namespace_rule_remove(s->world.ns, NULL, "one", NULL), 0);
+    left = 0;
+    for (int i = 0; i < 3; i++) {
+        weir__rights_review(&s->c);
+        weir__rights_pass(&s->c);
+        assert_int_equal(left, 1);
+    }
+    expect_detached(s, CHANGED);
+}
+
 /* A walk that lasts several turns goes on behind who leaves, wherever that is. */
 static void a_walk_goes_on_without_who_leaves(void **state)
 {
@@ -341,6 +370,7 @@ int main(void)
         TEST(a_claim_of_an_issuer_rests_on_no_rule),
         TEST(a_claim_of_an_issuer_rests_on_its_key),
         cmocka_unit_test(a_walk_goes_on_without_who_leaves),
+        TEST(a_link_ends_once),
     };
 
     return cmocka_run_group_tests_name("rights", tests, NULL, NULL);
