@@ -65,6 +65,7 @@ struct moody {
      * capability that they are offered, or NULL; or several. */
     const char *offers;
     struct weir__amqp_value offers_all;
+    struct weir__amqp_value told; /* what it tells of itself to who attaches $cbs; null: nothing */
     void (*attached)(struct moody *, const struct weir__amqp_event *);
     void (*flowed)(struct moody *, struct weir__amqp_link *);
     void (*echoed)(struct moody *, struct weir__amqp_session *); /* a flow that is of no link */
@@ -126,10 +127,8 @@ static inline void moody_on_attach(struct moody *m, const struct weir__amqp_even
     struct weir__amqp_terms terms = {.max_message_size = 1048576, .credit = 100};
     uint8_t space[256];
 
-    if (!desk) {
-        terms.properties = moody_mark(m, space, sizeof space);
-        m->attaches++;
-    }
+    terms.properties = desk ? m->told : moody_mark(m, space, sizeof space);
+    if (!desk) m->attaches++;
     if (ours == WEIR__AMQP_SENDER && desk) m->replies = ev->link;
     if (ours == WEIR__AMQP_SENDER && !desk && m->attached) m->attached(m, ev);
     weir__amqp_link_set_user(ev->link, desk ? NULL : m);
