@@ -40,6 +40,7 @@ struct blunt_manners {
     unsigned drop_desk;  /* so many times a link of $management is detached instead of a reply: */
     bool drop_reply;     /* the one that brings replies, else the one that takes requests */
     bool narrow;         /* $cbs has one handle, too */
+    bool ours;           /* it says that it is weir serve, without HTTP */
     bool unsettled;      /* replies want an answer: */
 
     /* A test's own: every frame as it comes, and how $management answers, from the application
@@ -307,8 +308,10 @@ static inline void blunt_on_begin(struct blunt *b, uint16_t channel)
     blunt_say_amqp(b, channel, &c);
 }
 
-/* What an idempotent producer asks for. */
-static inline struct weir__amqp_value blunt_marks(uint8_t *space, size_t room)
+/* A map of these, each with this value. */
+static inline struct weir__amqp_value blunt_map(const char *const names[], uint32_t count,
+                                                struct weir__amqp_value value, uint8_t *space,
+                                                size_t room)
 {
     struct weir__amqp_value out = {0};
     struct weir__amqp_writer w;
@@ -318,13 +321,29 @@ static inline struct weir__amqp_value blunt_marks(uint8_t *space, size_t room)
 
     weir__amqp_writer_init(&w, space, room);
     mark = weir__amqp_put_open(&w);
-    weir__amqp_put(&w, weir__amqp_bytes(WEIR__AMQP_SYMBOL, "com.microsoft:producer-id", 25));
-    weir__amqp_put(&w, weir__amqp_signed(WEIR__AMQP_LONG, 7));
-    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 2);
+    for (uint32_t i = 0; i < count; i++) {
+        weir__amqp_put(&w, weir__amqp_bytes(WEIR__AMQP_SYMBOL, names[i], strlen(names[i])));
+        weir__amqp_put(&w, value);
+    }
+    weir__amqp_put_close(&w, mark, WEIR__AMQP_MAP, 2 * count);
     if (weir__amqp_writer_finish(&w, &bytes, NULL) != 0) abort();
     at = weir__amqp_cursor_of(bytes);
     weir__amqp_read(&at, &out);
     return out;
+}
+
+/* What an idempotent producer asks for, and what weir serve tells at $cbs. */
+static inline struct weir__amqp_value blunt_properties(const struct blunt *b, char first,
+                                                       uint8_t *space, size_t room)
+{
+    static const char *const id[] = {"com.microsoft:producer-id"};
+    static const char *const ports[] = {"weir:http", "weir:https"};
+
+    if (first != '$' && !b->manners.no_marks)
+        return blunt_map(id, 1, weir__amqp_signed(WEIR__AMQP_LONG, 7), space, room);
+    if (first == '$' && b->manners.ours)
+        return blunt_map(ports, 2, weir__amqp_unsigned(WEIR__AMQP_USHORT, 0), space, room);
+    return (struct weir__amqp_value){0};
 }
 
 static inline void blunt_on_attach(struct blunt *b, uint16_t channel,
@@ -345,10 +364,7 @@ static inline void blunt_on_attach(struct blunt *b, uint16_t channel,
         weir__amqp_unsigned(WEIR__AMQP_ULONG,
                             b->manners.message_max ? b->manners.message_max : 1 << 20);
     if (*l->name != '$') atomic_fetch_add(&b->attaches, 1);
-    if (*l->name != '$' && !b->manners.no_marks)
-        c->attach.properties = blunt_marks(space, sizeof space);
-    else
-        c->attach.properties = (struct weir__amqp_value){0};
+    c->attach.properties = blunt_properties(b, *l->name, space, sizeof space);
     if (!l->receives) c->attach.initial_delivery_count = blunt_uint(0);
     blunt_say_amqp(b, channel, c);
     if (l->receives) blunt_flow(b, channel, handle);

@@ -106,6 +106,11 @@ static void open_producers(struct weir *w)
     }
 }
 
+#define NAME_15 "name of a reade"
+#define NAME_60 NAME_15 NAME_15 NAME_15 NAME_15
+#define NAME_90 NAME_60 NAME_15 NAME_15
+#define NAME_255 NAME_60 NAME_60 NAME_60 NAME_60 NAME_15
+
 static void open_receivers(struct weir *w)
 {
     static const struct weir_receiver_options all[] = {
@@ -113,6 +118,7 @@ static void open_receivers(struct weir *w)
         {.exclusive = true, .events_max = 1},
         {.name = "you", .metrics = true, .events_max = 1},
         {.position = {.from = WEIR_FROM_SEQUENCE, .value = 12}},
+        {.name = NAME_255 "more", .events_max = 1},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -166,6 +172,9 @@ static void links_say_what_they_are_for(void **state)
                                   " properties={com.microsoft:receiver-name=\"you\"}",
         RECEIVER("h/ConsumerGroups/$Default/Partitions/3", "18",
                  "sequence-number > '11'") " desired-capabilities=weir:stored-batches",
+        RECEIVER("h/ConsumerGroups/$Default/Partitions/4", "19",
+                 "offset > '-1'") " properties={com.microsoft:receiver-name=\"" NAME_90
+                                  "name o..+159\"}",
     };
     struct blunt *b = hear(hear_attach);
     struct weir *w = open_blunt(b);
@@ -252,11 +261,34 @@ static void requests_say_what_they_ask(void **state)
     ASSERT_HEARD(wanted);
 }
 
+/* Who says that it is weir serve is asked for what only that knows of a hub. */
+static void our_own_is_asked_for_more(void **state)
+{
+    static const char *const wanted[] = {
+        PUT("sb://127.0.0.1/h"),
+        "$management $management-reply-5 weir:details true operation READ name h type "
+        "com.microsoft:eventhub security_token a token ",
+        READ("partition partition 0 security_token a token "),
+    };
+    struct blunt *b = blunt_start(
+        &(struct blunt_manners){.handle_max = WIDE, .heard = hear_request, .ours = true});
+    struct weir *w = open_blunt(b);
+    struct weir_partition_info partition;
+    struct weir_hub_info hub;
+
+    (void)state;
+    assert_ok(weir_hub_info(w, "h", &hub, &err));
+    assert_ok(weir_partition_info(w, "h", 0, &partition, &err));
+    close_both(w, b);
+    ASSERT_HEARD(wanted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(links_say_what_they_are_for, start),
         cmocka_unit_test_setup(requests_say_what_they_ask, start),
+        cmocka_unit_test_setup(our_own_is_asked_for_more, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
