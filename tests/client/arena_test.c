@@ -101,12 +101,39 @@ static void small_chunks_wait_for_small_pieces(void **state)
     weir__arena_fini(&a);
 }
 
+/* What is left may be just what a new chunk would take: then it takes all of it, and else no more
+ * than it needs. */
+static void the_last_chunk_takes_what_is_left(void **state)
+{
+    struct weir__arena a;
+
+    (void)state;
+    weir__arena_init(&a, 8192);
+    assert_non_null(weir__arena_take(&a, 1));
+    assert_int_equal(a.total, 4096);
+    assert_non_null(weir__arena_take(&a, 4096));
+    assert_int_equal(a.total, 8192);
+    assert_null(weir__arena_take(&a, 1));
+    weir__arena_fini(&a);
+    weir__arena_init(&a, 8191);
+    assert_non_null(weir__arena_take(&a, 4096));
+    assert_non_null(weir__arena_take(&a, 1));
+    assert_true(a.total > 4096 && a.total < 4096 + 256);
+    weir__arena_fini(&a);
+    weir__arena_init(&a, 8192);
+    assert_non_null(weir__arena_take(&a, 4096));
+    assert_non_null(weir__arena_take(&a, 1));
+    assert_int_equal(a.total, 8192);
+    weir__arena_fini(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_lie_apart_and_are_kept),
         cmocka_unit_test(an_arena_has_an_end),
         cmocka_unit_test(small_chunks_wait_for_small_pieces),
+        cmocka_unit_test(the_last_chunk_takes_what_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,7 @@ static void good_ones_are_taken_apart(void **state)
         {"Endpoint=sb://h;" RULE ";TransportType=Amqp", "h", "h:5671", false, false},
         {"\tEndpoint=\tsb://a-b_c.9:00080/\n;" RULE, "a-b_c.9", "a-b_c.9:00080", false, false},
         {";; " RULE " ;Endpoint=sb://h", "h", "h:5671", false, false},
+        {" ; \t;" RULE ";Endpoint = sb://h ;\n", "h", "h:5671", false, false},
     };
 
     (void)state;
@@ -84,6 +85,7 @@ static void bad_ones_say_what_is_wrong(void **state)
         {"Endpoint=sb://h/;" RULE ";hush-hush", "part 4 has no '='"},
         {RULE, "there is no Endpoint: expected Endpoint=sb://HOST[:PORT]/"},
         {"Endpoint=;" RULE, endpoint},
+        {"Endpoint= \t ;" RULE, endpoint},
         {"Endpoint=https://h/;" RULE, endpoint},
         {"Endpoint=sb:///;" RULE, endpoint},
         {"Endpoint=sb://h:/;" RULE, endpoint},

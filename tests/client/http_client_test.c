@@ -183,6 +183,77 @@ static void patience_ends(void **state)
     server.deaf = server.holds = false;
 }
 
+/* An answer of just this many bytes, to be freed. */
+static char *long_answer(size_t bytes)
+{
+    static const char head[] = OK "\r\n";
+    char *text = malloc(bytes + 1);
+
+    assert_non_null(text);
+    memset(text, 'x', bytes);
+    memcpy(text, head, sizeof head - 1);
+    text[bytes] = '\0';
+    return text;
+}
+
+/* More than can be kept is read no further, and nobody takes it for an answer that broke off. */
+static void answers_have_their_longest(void **state)
+{
+    size_t most = WEIR__HTTP_CLIENT_ANSWER_MAX;
+    char *large = long_answer(most - (1 << 20)), *larger = long_answer(most + 1);
+
+    (void)state;
+    assert_int_equal(get(large, NULL), 0);
+    assert_reply(200, strstr(large, "\r\n\r\n") + 4);
+    assert_failed(get(larger, NULL), WEIR_ETOOBIG, "the answer is too long");
+    assert_failed(put(larger), WEIR_ETOOBIG, "the answer is too long");
+    free(larger);
+    free(large);
+}
+
+/* Where connections are taken and nobody reads. */
+static int listen_deaf(char url[64])
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (void *)&at, size), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (void *)&at, &size), 0);
+    snprintf(url, 64, "http://127.0.0.1:%u", ntohs(at.sin_port));
+    return fd;
+}
+
+/* In seconds where it has whole ones; times before the call are over at once. */
+static void patience_is_told_as_it_was_given(void **state)
+{
+    static const struct {
+        int64_t ms;
+        const char *says;
+    } cases[] = {
+        {0, "no answer within 0 s"},        {1, "no answer within 1 ms"},
+        {-999, "no answer within -999 ms"}, {-1000, "no answer within -1 s"},
+        {-2000, "no answer within -2 s"},   {-1001, "no answer within -1001 ms"},
+    };
+    struct weir__http_call call = {.method = "GET", .path = "/"};
+    struct weir__http_client hasty = client;
+    char url[64], want[128];
+    int fd = listen_deaf(url);
+
+    (void)state;
+    assert_int_equal(weir__http_client_set_url(&hasty, url, &err), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hasty.timeout_ms = cases[i].ms;
+        assert_int_equal(weir__http_client_ask(&hasty, &call, &reply, &err), WEIR_EUNREACHABLE);
+        snprintf(want, sizeof want, "%s: %s", url, cases[i].says);
+        assert_string_equal(err.text, want);
+        weir__http_reply_fini(&reply);
+    }
+    close(fd);
+}
+
 /* A request of the largest size is refused before anybody is asked. */
 static void requests_have_their_longest(void **state)
 {
@@ -203,7 +274,9 @@ int main(void)
         cmocka_unit_test(what_is_no_answer_is_told),
         cmocka_unit_test(changes_may_have_been_made),
         cmocka_unit_test(patience_ends),
+        cmocka_unit_test(patience_is_told_as_it_was_given),
         cmocka_unit_test(requests_have_their_longest),
+        cmocka_unit_test(answers_have_their_longest),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
