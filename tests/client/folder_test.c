@@ -26,6 +26,11 @@ int contract_close(void **state)
 
 const bool contract_lists_keys = true;
 
+bool contract_knows_ends(void)
+{
+    return true;
+}
+
 static void what_was_acknowledged_is_there_after_a_reopen(void **state)
 {
     struct weir_producer *p;

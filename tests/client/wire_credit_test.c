@@ -8,6 +8,7 @@
 #include "amqp/message.h"
 #include "amqp/state.h"
 #include "client/moody.h"
+#include "client/weir.h"
 #include "hub/stored.h"
 
 #define HANG_S 60
@@ -289,6 +290,85 @@ static void other_offers_mean_nothing(void **state)
     }
 }
 
+/* ---- the end ---- */
+
+static void send_last(struct moody *m, struct weir__amqp_link *l)
+{
+    on_flow(m, l);
+    if (l->drain) weir__amqp_drained(l);
+}
+
+static struct weir_receiver *open_on(struct weir **w, size_t bytes_max)
+{
+    const struct weir_receiver_options ro = {.size = sizeof ro, .bytes_max = bytes_max};
+    struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS};
+    struct weir_receiver *r;
+    char text[256];
+
+    moody_start(&moody);
+    snprintf(text, sizeof text,
+             "Endpoint=sb://%s/;SharedAccessKeyName=any;SharedAccessKey=any;"
+             "UseDevelopmentEmulator=true",
+             moody.address);
+    assert_ok(weir_open(w, text, &o, &err));
+    assert_ok(weir_receiver_open(&r, *w, "h", 0, &ro, &err));
+    await_flows(1);
+    return r;
+}
+
+static void close_both(struct weir *w, struct weir_receiver *r)
+{
+    weir_receiver_close(r);
+    assert_ok(weir_close(w, &err));
+    moody_stop(&moody);
+}
+
+/* A server that knows of limits is asked, once, and what it sends before it answers is read before
+ * the end is there. */
+static void the_end_is_asked_for(void **state)
+{
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    moody.offers = WEIR__STORED_CAPABILITY;
+    moody.flowed = send_last;
+    size = 4096;
+    sends[0] = sends[1] = 1;
+    r = open_on(&w, 10 * size);
+    assert_int_equal(receive_one(r).sequence, 0);
+    assert_nothing(r);
+    for (int i = 0; i < 3; i++) assert_false(weir__receiver_ended(r));
+    await_flows(2);
+    for (int i = 0; i < 3; i++) assert_false(weir__receiver_ended(r));
+    assert_int_equal(receive_one(r).sequence, 1);
+    while (!weir__receiver_ended(r)) assert_nothing(r);
+    assert_true(weir__receiver_ended(r));
+    close_both(w, r);
+    assert_string_equal(flows, "4096/40960 drain 4096/45052");
+}
+
+/* Whoever does not answer may still send, and so may any other, which is not asked. */
+static void the_end_is_not_guessed(void **state)
+{
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    for (int knows = 0; knows < 2; knows++) {
+        start(NULL);
+        moody.offers = knows ? WEIR__STORED_CAPABILITY : NULL;
+        size = 4096;
+        r = open_on(&w, 10 * size);
+        for (int i = 0; i < 3; i++) {
+            assert_nothing(r);
+            assert_false(weir__receiver_ended(r));
+        }
+        close_both(w, r);
+        assert_string_equal(flows, knows ? "4096/40960 drain 4096/40960" : "10");
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, start)
 
 int main(void)
@@ -303,6 +383,8 @@ int main(void)
         TEST(bytes_follow_what_was_read),
         TEST(one_offer_of_several_is_found),
         TEST(other_offers_mean_nothing),
+        TEST(the_end_is_asked_for),
+        TEST(the_end_is_not_guessed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

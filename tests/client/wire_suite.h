@@ -20,6 +20,12 @@ int contract_close(void **state)
 
 const bool contract_lists_keys = false; /* each is told once, when it is made */
 
+/* Only a server that counts bytes answers. */
+bool contract_knows_ends(void)
+{
+    return !place.serve.events_only;
+}
+
 /* Another client of the server, with a rule's first key. */
 static struct weir *open_with_rule(const struct weir_rule *rule)
 {

@@ -36,7 +36,9 @@
         CONTRACT_TEST(a_wait_ends_with_an_event_or_a_cancel),                                      \
         CONTRACT_TEST(what_was_received_lives_until_the_next),                                     \
         CONTRACT_TEST(epochs_decide_who_reads), CONTRACT_TEST(metrics_tell_what_is_newest),        \
-        CONTRACT_TEST(what_makes_no_sense_is_refused)
+        CONTRACT_TEST(what_makes_no_sense_is_refused), CONTRACT_TEST(who_does_not_wait_is_woken),  \
+        CONTRACT_TEST(who_does_not_wait_is_told_of_the_end),                                       \
+        CONTRACT_TEST(the_end_is_behind_all_events)
 
 #define CONTRACT_ADMIN_TESTS                                                                       \
     CONTRACT_TEST(hubs_come_and_go), CONTRACT_TEST(hubs_are_changed),                              \

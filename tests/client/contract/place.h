@@ -21,6 +21,8 @@ int contract_open(void **state);
 int contract_close(void **state);
 /* Whether lists of rules have their keys in them. */
 extern const bool contract_lists_keys;
+/* Whether weir__receiver_ended has an answer. */
+bool contract_knows_ends(void);
 
 #define PATIENCE_MS 30000 /* for what must happen; a test that waits so long fails */
 #define QUIET_MS 20       /* for what must not: long enough on most days */

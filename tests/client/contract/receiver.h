@@ -2,6 +2,7 @@
 #ifndef WEIR_TESTS_CONTRACT_RECEIVER_H
 #define WEIR_TESTS_CONTRACT_RECEIVER_H
 
+#include "client/weir.h"
 #include "place.h"
 
 static void receivers_start_where_they_are_told(void **state)
@@ -280,6 +281,145 @@ static void what_makes_no_sense_is_refused(void **state)
         assert_null(r);
         assert_true(*err.text != '\0');
     }
+}
+
+/* ---- without waiting ---- */
+
+struct wakes {
+    atomic_uint more;
+    atomic_int over;
+};
+
+static void note_wake(void *user, int over)
+{
+    struct wakes *wakes = user;
+
+    if (over == 0)
+        atomic_fetch_add(&wakes->more, 1);
+    else
+        atomic_store(&wakes->over, over);
+}
+
+static void sleep_a_moment(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* A receive that does not wait, again after each wake until it has something. */
+static uint64_t receive_woken(struct weir_receiver *r, struct wakes *wakes, unsigned since)
+{
+    struct weir_received got;
+    int rc;
+
+    do {
+        for (int64_t ms = 0; atomic_load(&wakes->more) == since; ms++) {
+            assert_true(ms < PATIENCE_MS);
+            sleep_a_moment();
+        }
+        since = atomic_load(&wakes->more);
+        rc = weir_receiver_receive(r, 1, 0, &got, &err);
+    } while (rc == WEIR_ETIMEDOUT);
+    assert_ok(rc);
+    assert_int_equal(got.count, 1);
+    return got.events[0].sequence;
+}
+
+/* After each receive that found nothing. */
+static void who_does_not_wait_is_woken(void **state)
+{
+    struct wakes wakes = {0};
+    struct weir_receiver_options o = {.size = sizeof o, .wake = note_wake, .user = &wakes};
+    struct weir *w = *state;
+    struct weir_received got;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    p = open_producer(w);
+    assert_int_equal(weir_receiver_open(&r, w, "h", 1, &o, &err), WEIR_ENOTFOUND);
+    assert_int_equal(atomic_load(&wakes.more) + (unsigned)atomic_load(&wakes.over), 0);
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    for (uint64_t i = 0; i < 5; i++) {
+        unsigned since;
+        assert_int_equal(weir_receiver_receive(r, 1, 0, &got, &err), WEIR_ETIMEDOUT);
+        since = atomic_load(&wakes.more);
+        send_text(p, "x");
+        assert_int_equal(receive_woken(r, &wakes, since), i);
+    }
+    assert_int_equal(atomic_load(&wakes.over), 0);
+    close_producer(p);
+    weir_receiver_close(r);
+}
+
+/* Whether anybody has asked or not, and every receive says the same. */
+static void who_does_not_wait_is_told_of_the_end(void **state)
+{
+    struct wakes wakes = {0};
+    struct weir_receiver_options o = {.size = sizeof o, .wake = note_wake, .user = &wakes};
+    struct weir *w = *state;
+    struct weir_received got;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    assert_ok(weir_hub_delete(w, "h", &err));
+    for (int64_t ms = 0; atomic_load(&wakes.over) == 0; ms++) {
+        assert_true(ms < PATIENCE_MS);
+        sleep_a_moment();
+    }
+    assert_int_equal(atomic_load(&wakes.over), WEIR_ENOTFOUND);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(weir_receiver_receive(r, 1, 0, &got, &err), WEIR_ENOTFOUND);
+    weir_receiver_close(r);
+}
+
+/* Reads, hardly waiting, until nothing is under way either; how many events there were. */
+static uint64_t count_until_end(struct weir_receiver *r)
+{
+    uint64_t count = 0;
+
+    for (int64_t ms = 0;;) {
+        struct weir_received got;
+        int rc = weir_receiver_receive(r, 3, 1, &got, &err);
+        count += got.count;
+        if (rc == 0) continue;
+        assert_int_equal(rc, WEIR_ETIMEDOUT);
+        if (weir__receiver_ended(r)) return count;
+        assert_true(++ms < PATIENCE_MS);
+    }
+}
+
+/* All that was there when it was first asked has come by then. Who does not know says no. */
+static void the_end_is_behind_all_events(void **state)
+{
+    const struct weir_receiver_options o = {.size = sizeof o, .bytes_max = 4096};
+    struct weir_event events[10];
+    struct weir *w = *state;
+    struct weir_producer *p;
+    struct weir_receiver *r;
+
+    make_hub(w, 1);
+    if (!contract_knows_ends()) {
+        r = open_receiver(w, 0);
+        for (int i = 0; i < 2; i++) {
+            assert_nothing(r);
+            assert_false(weir__receiver_ended(r));
+        }
+        weir_receiver_close(r);
+        return;
+    }
+    p = open_producer(w);
+    for (size_t i = 0; i < 10; i++)
+        events[i] = (struct weir_event){.body = weir_text("one of ten, and of many more")};
+    for (uint64_t batches = 0; batches < 40; batches += 20) {
+        assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+        assert_int_equal(count_until_end(r), 10 * batches);
+        assert_true(weir__receiver_ended(r));
+        weir_receiver_close(r);
+        for (int i = 0; i < 20; i++)
+            assert_ok(weir_producer_send(p, events, 10, PATIENCE_MS, NULL, &err));
+    }
+    close_producer(p);
 }
 
 #endif
