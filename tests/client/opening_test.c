@@ -255,6 +255,26 @@ static void who_waited_in_vain_is_told_why(void **state)
     close_wire(w);
 }
 
+/* What no group can be called is not asked for. */
+static void a_group_has_its_longest(void **state)
+{
+    char group[64], says[128];
+    struct weir_receiver_options o = {.size = sizeof o, .group = group};
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    memset(group, 'g', sizeof group);
+    assert_int_equal(weir_open(&w, "Endpoint=sb://127.0.0.1:1" PLAIN, NULL, &err), 0);
+    group[WEIR__GROUP_NAME_MAX + 1] = '\0';
+    assert_int_equal(weir_receiver_open(&r, w, "h", 0, &o, &err), WEIR_ENOTFOUND);
+    snprintf(says, sizeof says, "no group has a name of %d bytes", WEIR__GROUP_NAME_MAX + 1);
+    assert_string_equal(err.text, says);
+    group[WEIR__GROUP_NAME_MAX] = '\0';
+    assert_int_equal(weir_receiver_open(&r, w, "h", 0, &o, &err), WEIR_EUNREACHABLE);
+    assert_int_equal(weir_close(w, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +287,7 @@ int main(void)
         cmocka_unit_test(hints_are_given_where_they_help),
         cmocka_unit_test(only_the_first_failure_is_final),
         cmocka_unit_test(who_waited_in_vain_is_told_why),
+        cmocka_unit_test(a_group_has_its_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include "amqp/message.h"
+#include "base/crc.h"
 #include "client/moody.h"
+#include "hub/stored.h"
 
 #define HANG_S 60
 #define MESSAGES_MAX 8
@@ -67,13 +69,13 @@ static void send_all(struct moody *m, struct weir__amqp_link *l)
 
 /* ---- the client ---- */
 
-static struct weir *open_moody(void)
+static struct weir *open_server(void (*send)(struct moody *, struct weir__amqp_link *))
 {
     struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS};
     char text[256];
     struct weir *w;
 
-    moody = (struct moody){.flowed = send_all};
+    moody = (struct moody){.flowed = send};
     done = false;
     moody_start(&moody);
     snprintf(text, sizeof text,
@@ -129,7 +131,7 @@ static void what_is_missing_is_told_in_front(void **state)
         struct weir_receiver *r;
         struct weir *w;
         current = &cases[i];
-        w = open_moody();
+        w = open_server(send_all);
         assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
         read_all(r, current);
         weir_receiver_close(r);
@@ -138,9 +140,75 @@ static void what_is_missing_is_told_in_front(void **state)
     }
 }
 
+/* ---- batches ---- */
+
+#define FACTS_MAX 4
+
+/* Batches of one event each; known_ms 0: without facts. */
+static const struct weir__stored_facts *told;
+
+static void send_batch(struct weir__amqp_link *l, uint64_t sequence,
+                       const struct weir__stored_facts *facts)
+{
+    static const uint8_t body[] = "\x00\x53\x75\xa0\x06\x00\x53\x75\xa0\x01x";
+    struct weir__log_view view = {.sequence = sequence, .offset = 4096, .time_ms = 5, .count = 1};
+    uint8_t payload[MESSAGE_BYTES];
+    size_t head;
+
+    view.body = weir__bytes_of(body, sizeof body - 1);
+    view.body_crc = weir__crc32c(0, view.body.at, view.body.len);
+    head = weir__stored_head(payload, &view, facts->known_ms ? facts : NULL);
+    memcpy(payload + head, body, view.body.len);
+    if (weir__amqp_send(l, weir__bytes_of(payload, head + view.body.len), WEIR__STORED_FORMAT, true,
+                        NULL) != 0)
+        abort();
+}
+
+static void send_batches(struct moody *m, struct weir__amqp_link *l)
+{
+    (void)m;
+    for (unsigned i = 0; !done && i < FACTS_MAX; i++) send_batch(l, i, &told[i]);
+    done = true;
+}
+
+/* Those of the batch that an event came in; where there are none, those of before stay. */
+static void facts_come_with_batches(void **state)
+{
+    static const struct weir__stored_facts sent[FACTS_MAX] = {{0, 0, 0, 0},
+                                                              {12, 77, 1700000000123, 9},
+                                                              {99, 99, 99, 0},
+                                                              {13, -1, 6, 10}};
+    static const struct weir_receiver_metrics wanted[FACTS_MAX] = {{0},
+                                                                   {12, 77, 1700000000123, 9},
+                                                                   {12, 77, 1700000000123, 9},
+                                                                   {13, 0, 6, 10}};
+    struct weir_receiver_options o = {.size = sizeof o, .metrics = true};
+    struct weir_receiver_metrics metrics;
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    alarm(HANG_S);
+    told = sent;
+    w = open_server(send_batches);
+    assert_ok(weir_receiver_open(&r, w, "h", 0, &o, &err));
+    for (unsigned i = 0; i < FACTS_MAX; i++) {
+        assert_int_equal(receive_one(r).sequence, i);
+        assert_ok(weir_receiver_metrics(r, &metrics, &err));
+        assert_int_equal(metrics.last_sequence, wanted[i].last_sequence);
+        assert_int_equal(metrics.last_offset, wanted[i].last_offset);
+        assert_int_equal(metrics.last_time_ms, wanted[i].last_time_ms);
+        assert_int_equal(metrics.retrieved_ms, wanted[i].retrieved_ms);
+    }
+    weir_receiver_close(r);
+    assert_ok(weir_close(w, &err));
+    moody_stop(&moody);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(facts_come_with_batches),
         cmocka_unit_test(what_is_missing_is_told_in_front),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
