@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "hub/access.h"
 #include "weir/weir.h"
 
 #define STRING                                                                                     \
@@ -256,6 +257,7 @@ static void refusals_have_codes(void **state)
         {"500 X\r\n\r\n{\"code\":500,\"detail\":\"d\"}", WEIR_EFAILED, "HTTP 500: d"},
         {"400 X\r\n\r\n{\"code\":400,\"error\":\"WEIR_ELIMIT\",\"detail\":\"d\"}", WEIR_ELIMIT,
          "d"},
+        {"404 X\r\n\r\n{\"code\":404,\"error\":\"WEIR_OK\",\"detail\":\"d\"}", WEIR_ENOTFOUND, "d"},
         {"404 X\r\n\r\n{\"code\":404,\"error\":\"WEIR_ELATER\",\"detail\":\"d\"}", WEIR_ENOTFOUND,
          "d"},
         {"199 X\r\n\r\n{\"code\":199,\"detail\":\"d\"}", WEIR_EFAILED, "HTTP 199: d"},
@@ -349,6 +351,28 @@ static void a_signature_goes_as_it_is(void **state)
     w = all;
 }
 
+/* To its last byte. */
+static void the_longest_signature_goes_as_it_is(void **state)
+{
+    static const char front[] = "Endpoint=sb://127.0.0.1:1;UseDevelopmentEmulator=true;"
+                                "SharedAccessSignature=";
+    char text[sizeof front + WEIR__ACCESS_TOKEN_MAX] = "", line[WEIR__ACCESS_TOKEN_MAX + 32];
+    struct weir *all = w;
+
+    (void)state;
+    memset(text, 's', sizeof text - 1);
+    memcpy(text, front, sizeof front - 1);
+    memcpy(text + sizeof front - 1, "SharedAccessSignature se=1&", 27);
+    snprintf(line, sizeof line, "\r\nAuthorization: %s\r\n", text + sizeof front - 1);
+    assert_int_equal(open_with(text), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ASK(OK, weir_hub_delete(w, "h", &err)), 0);
+        assert_non_null(strstr(server.heard, line));
+    }
+    assert_int_equal(weir_close(w, &err), 0);
+    w = all;
+}
+
 /* ---- who cannot be asked ---- */
 
 /* A port that is taken and not listened on. */
@@ -408,6 +432,7 @@ int main(void)
         cmocka_unit_test(too_much_is_not_asked),
         cmocka_unit_test(a_string_for_one_hub_administers_it),
         cmocka_unit_test(a_signature_goes_as_it_is),
+        cmocka_unit_test(the_longest_signature_goes_as_it_is),
         cmocka_unit_test(who_is_not_there_is_told),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -255,6 +255,26 @@ static void who_waited_in_vain_is_told_why(void **state)
     close_wire(w);
 }
 
+/* A token that somebody else made is shown as it is, to its last byte. */
+static void a_signature_is_a_token(void **state)
+{
+    static const char front[] = "Endpoint=sb://h;SharedAccessSignature=";
+    char text[sizeof front + WEIR__ACCESS_TOKEN_MAX] = "", token[WEIR__ACCESS_TOKEN_MAX + 1];
+    struct weir__wire *w;
+    int64_t expires_s = 0;
+
+    (void)state;
+    memset(text, 's', sizeof text - 1);
+    memcpy(text, front, sizeof front - 1);
+    memcpy(text + sizeof front - 1, "SharedAccessSignature se=77&", 28);
+    memset(token, 't', sizeof token);
+    w = open_wire(text, NULL);
+    assert_int_equal(weir__wire_token(w, "sb://h/h", &expires_s, token, &err), 0);
+    assert_string_equal(token, text + sizeof front - 1);
+    assert_int_equal(expires_s, 77);
+    close_wire(w);
+}
+
 /* What no group can be called is not asked for. */
 static void a_group_has_its_longest(void **state)
 {
@@ -287,6 +307,7 @@ int main(void)
         cmocka_unit_test(hints_are_given_where_they_help),
         cmocka_unit_test(only_the_first_failure_is_final),
         cmocka_unit_test(who_waited_in_vain_is_told_why),
+        cmocka_unit_test(a_signature_is_a_token),
         cmocka_unit_test(a_group_has_its_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

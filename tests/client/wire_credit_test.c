@@ -348,6 +348,40 @@ static void the_end_is_asked_for(void **state)
     assert_string_equal(flows, "4096/40960 drain 4096/45052");
 }
 
+/* A batch that is none, and what comes by the next link. */
+static void send_broken_first(struct moody *m, struct weir__amqp_link *l)
+{
+    static const uint8_t broken[] = "x";
+
+    if (atomic_load(&flow_count) > 0) {
+        send_last(m, l);
+        return;
+    }
+    on_flow(m, l);
+    if (weir__amqp_send(l, weir__bytes_of(broken, 1), WEIR__STORED_FORMAT, true, NULL) != 0)
+        abort();
+}
+
+/* Who was asked for events instead of batches answers as before. */
+static void the_end_is_asked_for_behind_a_broken_batch(void **state)
+{
+    struct weir_receiver *r;
+    struct weir *w;
+
+    (void)state;
+    moody.offers = WEIR__STORED_CAPABILITY;
+    moody.flowed = send_broken_first;
+    size = 4096;
+    sends[1] = 1;
+    r = open_on(&w, 10 * size);
+    assert_int_equal(receive_one(r).sequence, 0);
+    do {
+        assert_nothing(r);
+    } while (!weir__receiver_ended(r));
+    close_both(w, r);
+    assert_string_equal(flows, "4096/40960 10 drain 10");
+}
+
 /* Whoever does not answer may still send, and so may any other, which is not asked. */
 static void the_end_is_not_guessed(void **state)
 {
@@ -386,6 +420,7 @@ int main(void)
         TEST(one_offer_of_several_is_found),
         TEST(other_offers_mean_nothing),
         TEST(the_end_is_asked_for),
+        TEST(the_end_is_asked_for_behind_a_broken_batch),
         TEST(the_end_is_not_guessed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
