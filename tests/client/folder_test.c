@@ -116,6 +116,38 @@ static void a_batch_is_as_large_as_was_asked_for(void **state)
     close_producer(p);
 }
 
+/* Who goes on with an epoch that is over is told which one counts. */
+static void the_epoch_that_counts_is_told(void **state)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_producer_identity identity;
+    struct weir_producer *p, *old;
+    char text[WEIR_ERROR_TEXT_BYTES];
+
+    make_hub(*state, 1);
+    o.epoch = 3;
+    assert_ok(weir_producer_open(&p, *state, "h", &o, &err));
+    send_text(p, "third");
+    weir_producer_identity(p, &identity);
+    assert_int_equal(identity.epoch, 3);
+    assert_int_equal(identity.next_sequence, 1);
+    o.id = identity.id;
+    o.epoch = 2;
+    assert_int_equal(weir_producer_open(&old, *state, "h", &o, &err), WEIR_EFENCED);
+    snprintf(text, sizeof text, "producer %llu has epoch 3 now, not 2",
+             (unsigned long long)identity.id);
+    assert_string_equal(err.text, text);
+    assert_null(old);
+    close_producer(p);
+    for (o.epoch = 3; o.epoch < 5; o.epoch++) {
+        assert_ok(weir_producer_open(&p, *state, "h", &o, &err));
+        weir_producer_identity(p, &identity);
+        assert_int_equal(identity.epoch, o.epoch);
+        assert_int_equal(identity.next_sequence, o.epoch == 3 ? 1 : 0);
+        close_producer(p);
+    }
+}
+
 /* ---- lists ---- */
 
 /* The next allocation fails in what follows, or none does; err is empty before it. */
@@ -245,6 +277,7 @@ int main(void)
         CONTRACT_TEST(a_folder_can_be_required_to_exist),
         CONTRACT_TEST(two_folders_are_two_worlds),
         CONTRACT_TEST(a_batch_is_as_large_as_was_asked_for),
+        CONTRACT_TEST(the_epoch_that_counts_is_told),
         CONTRACT_TEST(lists_need_memory),
         CONTRACT_TEST(an_orphan_is_adopted),
         cmocka_unit_test(versions_agree),

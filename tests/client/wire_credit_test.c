@@ -7,6 +7,7 @@
 
 #include "amqp/message.h"
 #include "amqp/state.h"
+#include "base/thread.h"
 #include "client/moody.h"
 #include "client/weir.h"
 #include "hub/stored.h"
@@ -323,6 +324,16 @@ static void close_both(struct weir *w, struct weir_receiver *r)
     moody_stop(&moody);
 }
 
+/* Behind the end there is nothing to wait for. */
+static void assert_at_once(struct weir_receiver *r)
+{
+    int64_t since_ns = weir__mono_ns();
+    struct weir_received got;
+
+    assert_int_equal(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err), WEIR_ETIMEDOUT);
+    assert_true(weir__mono_ns() - since_ns < PATIENCE_MS / 2 * INT64_C(1000000));
+}
+
 /* A server that knows of limits is asked, once, and what it sends before it answers is read before
  * the end is there. */
 static void the_end_is_asked_for(void **state)
@@ -344,6 +355,7 @@ static void the_end_is_asked_for(void **state)
     assert_int_equal(receive_one(r).sequence, 1);
     while (!weir__receiver_ended(r)) assert_nothing(r);
     assert_true(weir__receiver_ended(r));
+    assert_at_once(r);
     close_both(w, r);
     assert_string_equal(flows, "4096/40960 drain 4096/45052");
 }

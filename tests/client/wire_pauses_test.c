@@ -311,6 +311,27 @@ static void each_outcome_is_waited_for(void **state)
     hasty_close();
 }
 
+/* A batch with numbers is kept as long as its producer is there; then it has its minute, too, and the
+ * link is left. */
+static void a_closed_producer_leaves_in_the_end(void **state)
+{
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p;
+
+    (void)state;
+    hasty_expect(60000 - PATIENCE_MS, 60000);
+    open_silent();
+    assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+    assert_ok(weir_producer_send_async(p, &e, 1, 0, told, NULL, &err));
+    assert_int_equal(weir_producer_flush(p, 20, &err), WEIR_ETIMEDOUT);
+    hasty_assert_passed(0);
+    hasty_expect(1000, 1000); /* for the answer to the detach */
+    assert_int_equal(weir_producer_close(p, 0, &err), WEIR_EUNKNOWN);
+    hasty_assert_passed(2);
+    hasty_close();
+}
+
 /* Of what was sent nobody knows, of what was not everybody does. */
 static void deadlines_of_batches(void **state)
 {
@@ -347,6 +368,7 @@ int main(void)
         TEST(what_grows_too_large_is_refused),
         TEST(an_outcome_is_waited_for_so_long),
         TEST(each_outcome_is_waited_for),
+        TEST(a_closed_producer_leaves_in_the_end),
         TEST(deadlines_of_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

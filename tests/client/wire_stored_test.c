@@ -164,12 +164,33 @@ static void seal(struct delivery *d)
 
 /* ---- the client ---- */
 
+#define LINE_BYTES 256
+
+static char lines[4]
+                 [LINE_BYTES]; /* of the log, with what is wrong; the client's until it is closed */
+static unsigned line_count;
+
+static void note(enum weir_level level, const char *room, const char *line, void *user)
+{
+    static const char *const names[] = {"", "", "warn", "error"};
+
+    (void)room, (void)user;
+    if (level >= WEIR_WARN && line_count < 4)
+        snprintf(lines[line_count++], LINE_BYTES, "%s %s", names[level], line);
+}
+
+#define LINK "h/ConsumerGroups/$Default/Partitions/0: "
+
 static struct weir *open_moody(void)
 {
-    struct weir_options o = {.size = sizeof o, .patience_ms = PATIENCE_MS, .idle_ms = 5000};
+    struct weir_options o = {.size = sizeof o,
+                             .patience_ms = PATIENCE_MS,
+                             .idle_ms = 5000,
+                             .log = note};
     char text[256];
     struct weir *w;
 
+    line_count = 0;
     moody_start(&moody);
     snprintf(text, sizeof text,
              "Endpoint=sb://%s/;SharedAccessKeyName=any;SharedAccessKey=any;"
@@ -291,6 +312,9 @@ static void check_broken(void (*spoil)(struct delivery *))
     close_moody(w, r);
     assert_int_equal(desired, 1);
     assert_string_equal(selector, "amqp.annotation.x-opt-sequence-number > '2'");
+    assert_int_equal(line_count, 1);
+    assert_memory_equal(lines[0], "warn " LINK "a stored batch ", 59);
+    assert_non_null(strstr(lines[0], "; asking for its events instead"));
 }
 
 static void spoil_body(struct delivery *d)
@@ -358,6 +382,8 @@ static void a_broken_batch_that_was_not_desired_ends_it(void **state)
     assert_int_equal(weir_receiver_receive(r, 1, PATIENCE_MS, &got, &err), WEIR_ECORRUPT);
     close_moody(w, r);
     assert_int_equal(desired, 0);
+    assert_int_equal(line_count, 1);
+    assert_string_equal(lines[0], "warn " LINK "a stored batch has a body that fails its checksum");
 }
 
 /* Its place in the session is free then, and only once. */
@@ -401,6 +427,8 @@ static void a_body_that_cannot_be_walked_is_passed_over(void **state)
     for (unsigned i = 0; i < 4; i++) assert_event(r, i, "stored", 0);
     assert_event(r, 9, "stored", 5);
     close_moody(w, r);
+    assert_int_equal(line_count, 2);
+    for (int i = 0; i < 2; i++) assert_memory_equal(lines[i], "error " LINK, 45);
 }
 
 /* However large batches are, and however they change, no more of them is under way or in memory than
