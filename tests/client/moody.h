@@ -37,7 +37,8 @@ enum moody_mood {
                           by the next one, as when an old connection is read last */
     MOODY_BUSY,    /* server-busy */
     MOODY_REFUSE,  /* say it is too large, which is meant */
-    MOODY_KEEP     /* say nothing */
+    MOODY_KEEP,    /* say nothing */
+    MOODY_DISORDER /* say that it is out of sequence */
 };
 
 struct moody_batch {
@@ -252,6 +253,7 @@ static inline void moody_on_batch(struct moody *m, struct weir__amqp_link *l,
     case MOODY_CUT: m->cut = true; break;
     case MOODY_STORE_FAIL:
     case MOODY_FAIL: moody_say(l, d->id, "amqp:internal-error"); break;
+    case MOODY_DISORDER: moody_say(l, d->id, "com.microsoft:out-of-order-sequence"); break;
     case MOODY_BUSY: moody_say(l, d->id, "com.microsoft:server-busy"); break;
     case MOODY_RELEASE: weir__amqp_settle(l, d->id, d->id, WEIR__AMQP_RELEASED, NULL); break;
     case MOODY_LINGER: moody_linger(m, b); break;

@@ -201,6 +201,49 @@ static void a_batch_is_sent_again(void **state)
     assert_int_equal(m.attaches, 6);
 }
 
+/* Out of sequence may be what the next attach explains; a batch that is so again, with nothing before it
+ * and nothing new in between, is so. */
+static void a_batch_out_of_sequence_is_sent_once_more(void **state)
+{
+    static const struct {
+        enum moody_mood moods[5];
+        unsigned steps, good; /* batches that are stored, before another one is not */
+        int64_t pauses_ms[4]; /* up to 0: at least, and at most twice as long */
+    } cases[] = {
+        {{MOODY_DISORDER, MOODY_STORE}, 2, 1, {50}},
+        {{MOODY_DISORDER, MOODY_DISORDER}, 2, 0, {50}},
+        {{MOODY_STORE, MOODY_DISORDER, MOODY_STORE}, 3, 2, {50}},
+        {{MOODY_STORE, MOODY_DISORDER, MOODY_DISORDER, MOODY_STORE}, 4, 2, {50, 100}},
+        {{MOODY_STORE, MOODY_DISORDER, MOODY_DISORDER, MOODY_DISORDER}, 4, 1, {50, 100}},
+        {{MOODY_DISORDER, MOODY_STORE, MOODY_DISORDER, MOODY_STORE}, 4, 2, {50, 50}},
+    };
+    struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};
+    struct weir_event e = {.body = weir_text("x")};
+    struct weir_producer *p;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned pauses = 0;
+        hasty_set_up(NULL);
+        memcpy(m.script, cases[i].moods, sizeof cases[i].moods);
+        m.steps = cases[i].steps;
+        for (; cases[i].pauses_ms[pauses]; pauses++)
+            hasty_expect(cases[i].pauses_ms[pauses], 2 * cases[i].pauses_ms[pauses]);
+        hasty_open();
+        assert_ok(weir_producer_open(&p, w, "h", &o, &err));
+        for (unsigned n = 0; n < cases[i].good; n++)
+            assert_ok(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err));
+        if (cases[i].moods[cases[i].steps - 1] == MOODY_DISORDER) {
+            assert_int_equal(weir_producer_send(p, &e, 1, PATIENCE_MS, NULL, &err), WEIR_ESEQUENCE);
+            assert_string_equal(err.text, "in no mood (com.microsoft:out-of-order-sequence)");
+        }
+        close_producer(p);
+        hasty_close();
+        assert_int_equal(m.count, cases[i].good);
+        assert_int_equal(m.attaches, 1 + pauses);
+    }
+}
+
 /* To the byte. */
 static void so_much_is_on_its_way(void **state)
 {
@@ -364,6 +407,7 @@ int main(void)
         TEST(a_link_that_is_not_let_in_again_fails),
         TEST(a_connection_without_need_stays_away),
         TEST(a_batch_is_sent_again),
+        TEST(a_batch_out_of_sequence_is_sent_once_more),
         TEST(so_much_is_on_its_way),
         TEST(what_grows_too_large_is_refused),
         TEST(an_outcome_is_waited_for_so_long),
