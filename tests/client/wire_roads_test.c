@@ -281,6 +281,36 @@ static void goodbyes_need_no_answer(void **state)
     hasty_assert_passed(2);
 }
 
+/* ---- tokens ---- */
+
+/* By which their answers come. */
+static void detach_tokens(struct moody *by, struct weir__amqp_link *l)
+{
+    (void)l;
+    if (atomic_fetch_add(&flows, 1) == 0) weir__amqp_detach(by->replies, NULL);
+}
+
+/* Without the links for tokens a connection is of no use, and another one is made at once. */
+static void tokens_need_their_links(void **state)
+{
+    struct weir_receiver *r;
+
+    (void)state;
+    m.flowed = detach_tokens;
+    hasty_expect(50, 100);
+    hasty_open();
+    r = hasty_open_on("h");
+    hasty_assert_passed(1);
+    await_flows(2);
+    close_producer(open_pinned(w, 0));
+    weir_receiver_close(r);
+    hasty_close();
+    assert_int_equal(m.connections, 2);
+    assert_int_equal(atomic_load(&m.tokens), 3);
+    assert_int_equal(hasty_line_count, 1);
+    assert_told(0, "the link for tokens was detached");
+}
+
 /* ---- sessions ---- */
 
 /* That of the second link as it is attached, and that of the first one's as it gives credit. */
@@ -355,6 +385,7 @@ int main(void)
         TEST(who_was_let_in_waits),
         TEST(who_waited_in_vain_is_told_why),
         TEST(goodbyes_need_no_answer),
+        TEST(tokens_need_their_links),
         TEST(links_outlive_their_session),
         TEST(open_links_outlive_their_session),
     };
