@@ -30,15 +30,16 @@ enum moody_mood {
     MOODY_STORE_CUT,  /* and cut the road before a word about it */
     MOODY_STORE_FAIL, /* and say amqp:internal-error */
     MOODY_STORES = MOODY_STORE_FAIL,
-    MOODY_FAIL,    /* say so without storing it */
-    MOODY_CUT,     /* cut without storing it */
-    MOODY_RELEASE, /* give it back untouched */
-    MOODY_LINGER,  /* cut the road, and store this and what had come behind it when a batch comes
+    MOODY_FAIL,     /* say so without storing it */
+    MOODY_CUT,      /* cut without storing it */
+    MOODY_RELEASE,  /* give it back untouched */
+    MOODY_LINGER,   /* cut the road, and store this and what had come behind it when a batch comes
                           by the next one, as when an old connection is read last */
-    MOODY_BUSY,    /* server-busy */
-    MOODY_REFUSE,  /* say it is too large, which is meant */
-    MOODY_KEEP,    /* say nothing */
-    MOODY_DISORDER /* say that it is out of sequence */
+    MOODY_BUSY,     /* server-busy */
+    MOODY_REFUSE,   /* say it is too large, which is meant */
+    MOODY_KEEP,     /* say nothing */
+    MOODY_DISORDER, /* say that it is out of sequence */
+    MOODY_THIRD     /* accept the two before, which were kept, in one word, and refuse this */
 };
 
 struct moody_batch {
@@ -258,6 +259,10 @@ static inline void moody_on_batch(struct moody *m, struct weir__amqp_link *l,
     case MOODY_RELEASE: weir__amqp_settle(l, d->id, d->id, WEIR__AMQP_RELEASED, NULL); break;
     case MOODY_LINGER: moody_linger(m, b); break;
     case MOODY_KEEP: break;
+    case MOODY_THIRD:
+        weir__amqp_settle(l, d->id - 2, d->id - 1, WEIR__AMQP_ACCEPTED, NULL);
+        moody_say(l, d->id, "amqp:link:message-size-exceeded");
+        break;
     default: moody_say(l, d->id, "amqp:link:message-size-exceeded"); break;
     }
 }

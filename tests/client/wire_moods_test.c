@@ -233,6 +233,33 @@ static void a_plain_producer_is_told_the_truth(void **state)
     assert_int_equal(m.count, 3);
 }
 
+/* One word may be for several batches, and not for those behind them. */
+static void one_word_may_be_for_several(void **state)
+{
+    static const enum moody_mood moods[] = {MOODY_STORE, MOODY_KEEP, MOODY_KEEP, MOODY_THIRD,
+                                            MOODY_STORE};
+    static const int wanted[] = {0, 0, 0, WEIR_ETOOBIG, 0};
+    enum { COUNT = sizeof moods / sizeof moods[0] };
+    static struct tally t;
+    static struct moody m;
+    struct weir_producer *p;
+    struct weir *w;
+
+    (void)state;
+    m.steps = COUNT;
+    memcpy(m.script, moods, sizeof moods);
+    moody_start(&m);
+    w = open_moody(&m);
+    p = open_kind(w, false);
+    send_many(p, &t, COUNT);
+    assert_ok(weir_producer_flush(p, PATIENCE_MS, &err));
+    assert_int_equal(atomic_load(&t.done), COUNT);
+    for (int i = 0; i < COUNT; i++) assert_int_equal(t.rc[i], wanted[i]);
+    close_producer(p);
+    assert_ok(weir_close(w, &err));
+    moody_stop(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +271,7 @@ int main(void)
         cmocka_unit_test(moods_change),
         cmocka_unit_test(a_deadline_is_kept),
         cmocka_unit_test(a_plain_producer_is_told_the_truth),
+        cmocka_unit_test(one_word_may_be_for_several),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
