@@ -214,6 +214,78 @@ static void hubs_have_names(void **state)
     assert_int_equal(count, 1);
 }
 
+static int say_hub(const struct weir_hub_info *h, void *user)
+{
+    (void)h;
+    return *(const int *)user;
+}
+
+static int say_group(const char *group, void *user)
+{
+    (void)group;
+    return *(const int *)user;
+}
+
+static int say_rule(const struct weir_rule *r, void *user)
+{
+    (void)r;
+    return *(const int *)user;
+}
+
+/* What the reader of a list says is returned as it is, also when it is what a bad list would be. */
+static void readers_have_the_last_word(void **state)
+{
+    static const char hubs[] = OK "{\"hubs\":[{\"name\":\"h\"}]}";
+    static const char groups[] = OK "{\"groups\":[\"g\"]}";
+    static const char rules[] = OK "{\"keys\":[{\"name\":\"r\"}]}";
+    int words[] = {WEIR_EINVAL, WEIR_ENOTSUP, 1, 2, 0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        server_begin(hubs, NULL);
+        assert_int_equal(weir_hub_list(w, say_hub, &words[i], NULL), words[i]);
+        server_end();
+        server_begin(groups, NULL);
+        assert_int_equal(weir_group_list(w, "h", say_group, &words[i], NULL), words[i]);
+        server_end();
+        server_begin(rules, NULL);
+        assert_int_equal(weir_rule_list(w, "h", say_rule, &words[i], NULL), words[i]);
+        server_end();
+    }
+}
+
+/* JSON of another kind, and what is no JSON: the place is said, and where the answer came from. */
+static void what_is_not_understood_is_told(void **state)
+{
+    static const struct {
+        const char *answer, *says;
+    } cases[] = {
+        {OK "{\"hubs\":5}", "line 1, column 9: an array is expected"},
+        {OK "{\"hubs\":[{\"name\":1}]}", "line 1, column 18: a string is expected"},
+        {OK "{\"keys\":[]}", "line 1, column 2: it is another member"},
+    };
+    char text[WEIR_ERROR_TEXT_BYTES];
+    struct weir_hub_stats stats;
+    int none = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(ASK(cases[i].answer, weir_hub_list(w, say_hub, &none, &err)),
+                         WEIR_ENOTSUP);
+        snprintf(text, sizeof text, "what %s says is not understood: %s", server.url,
+                 cases[i].says);
+        assert_string_equal(err.text, text);
+        server_begin(cases[i].answer, NULL);
+        assert_int_equal(weir_hub_list(w, say_hub, &none, NULL), WEIR_ENOTSUP);
+        server_end();
+    }
+    assert_int_equal(ASK(OK "{\"events_in\":\"\"}", weir_hub_stats(w, "h", &stats, &err)),
+                     WEIR_ENOTSUP);
+    snprintf(text, sizeof text,
+             "what %s says is not understood: line 1, column 14: a number is expected", server.url);
+    assert_string_equal(err.text, text);
+}
+
 static void numbers_go_where_they_belong(void **state)
 {
     struct weir_hub_stats s = {.events_in = 77};
@@ -426,6 +498,8 @@ int main(void)
         cmocka_unit_test(rules_are_asked_for),
         cmocka_unit_test(orphans_have_ids),
         cmocka_unit_test(hubs_have_names),
+        cmocka_unit_test(readers_have_the_last_word),
+        cmocka_unit_test(what_is_not_understood_is_told),
         cmocka_unit_test(numbers_go_where_they_belong),
         cmocka_unit_test(refusals_have_codes),
         cmocka_unit_test(strangers_are_quoted),
