@@ -2,17 +2,31 @@
 #include "cli/serving.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/said.h"
 #include "support/tempdir.h"
+
+#define SIGN_BYTES_MAX 4095
 
 static char dir[TEMPDIR_BYTES];
 static struct weir__serving sign;
 static struct weir_error err;
 
+ssize_t __real_read(int fd, void *to, size_t room);
+ssize_t __wrap_read(int fd, void *to, size_t room);
+
+static size_t read_max; /* bytes at once */
+
+ssize_t __wrap_read(int fd, void *to, size_t room)
+{
+    return __real_read(fd, to, room < read_max ? room : read_max);
+}
+
 static int begin(void **state)
 {
     (void)state;
+    read_max = SIZE_MAX;
     return tempdir_make(dir);
 }
 
@@ -115,6 +129,81 @@ static void a_spoilt_sign_is_told(void **state)
     assert_string_equal(sign.space, "");
 }
 
+static void a_sign_may_come_in_pieces(void **state)
+{
+    struct weir__serving s = {.pid = 4711, .connect = "connection", .space = "id"};
+
+    (void)state;
+    put("lock", "4711\n");
+    assert_int_equal(weir__serving_write(dir, &s, &err), 0);
+    for (read_max = 1; read_max < 4; read_max++) {
+        assert_int_equal(weir__serving_read(dir, &sign, &err), 0);
+        assert_int_equal(sign.pid, 4711);
+        assert_string_equal(sign.connect, "connection");
+        assert_string_equal(sign.space, "id");
+    }
+}
+
+/* With a member that is passed over, so that it is as long as it may be. */
+static void a_sign_has_so_many_bytes(void **state)
+{
+    static const char form[] = "{\"version\":1,\"pid\":7,\"connection_string\":\"c\",\"x\":%*d}";
+    char text[SIGN_BYTES_MAX + 2];
+    int filled = snprintf(NULL, 0, form, 0, 0) - 1;
+
+    (void)state;
+    put("lock", "7\n");
+    for (int more = 0; more < 2; more++) {
+        snprintf(text, sizeof text, form, SIGN_BYTES_MAX - filled + more, 0);
+        assert_int_equal(strlen(text), SIGN_BYTES_MAX + more);
+        put("serving", text);
+        assert_int_equal(weir__serving_read(dir, &sign, &err), more ? WEIR_ECORRUPT : 0);
+    }
+    assert_non_null(strstr(err.text, "/serving: "));
+}
+
+/* Also where the lock should be. A pipe that nobody writes to is not waited for. */
+static void what_is_no_file_is_no_sign(void **state)
+{
+    static const char *const names[] = {"lock", "serving"};
+    char path[TEMPDIR_BYTES + 16], text[TEMPDIR_BYTES + 64];
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        put("lock", "7\n");
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        unlink(path);
+        assert_int_equal(mkdir(path, 0700), 0);
+        assert_int_equal(weir__serving_read(dir, &sign, &err), WEIR_EIO);
+        snprintf(text, sizeof text, "%s: Is a directory", path);
+        assert_string_equal(err.text, text);
+        assert_int_equal(rmdir(path), 0);
+        assert_int_equal(symlink("/dev/null", path), 0);
+        assert_int_equal(weir__serving_read(dir, &sign, &err), WEIR_EIO);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(weir__serving_read(dir, &sign, &err), WEIR_ECORRUPT);
+}
+
+/* A folder in its place stays, and nothing else is left there. */
+static void a_sign_that_cannot_be_written_is_told(void **state)
+{
+    struct weir__serving s = {.pid = 1, .connect = "c"};
+    char path[TEMPDIR_BYTES + 16], fresh[TEMPDIR_BYTES + 16], text[TEMPDIR_BYTES + 64];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/serving", dir);
+    snprintf(fresh, sizeof fresh, "%s/serving.new", dir);
+    snprintf(text, sizeof text, "%s: Is a directory", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(weir__serving_write(dir, &s, &err), WEIR_EIO);
+    assert_string_equal(err.text, text);
+    assert_int_not_equal(access(fresh, F_OK), 0);
+    weir__serving_remove(dir);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
 static void a_folder_that_is_not_there_has_no_sign(void **state)
 {
     struct weir__serving s = {.pid = 1, .connect = "c"};
@@ -151,8 +240,14 @@ static void a_path_has_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(what_is_written_is_read), CASE(a_sign_of_another_process_is_none),
-        CASE(a_spoilt_sign_is_told),   CASE(a_folder_that_is_not_there_has_no_sign),
+        CASE(what_is_written_is_read),
+        CASE(a_sign_of_another_process_is_none),
+        CASE(a_spoilt_sign_is_told),
+        CASE(a_sign_may_come_in_pieces),
+        CASE(a_sign_has_so_many_bytes),
+        CASE(what_is_no_file_is_no_sign),
+        CASE(a_sign_that_cannot_be_written_is_told),
+        CASE(a_folder_that_is_not_there_has_no_sign),
         CASE(a_path_has_a_limit),
     };
 

@@ -193,11 +193,24 @@ static inline void echo_start(struct echo *e, struct weir__listener_options o)
     if (weir__listener_begin(e->listener, &err) != 0) fail_msg("%s", err.text);
 }
 
+/* Stops the loops: nothing waits for them any more. */
+static inline void stop_loops(struct weir__loops *loops)
+{
+    weir__loops_stop(loops);
+    for (unsigned i = 0; i < weir__loops_count(loops); i++) {
+        struct weir__loop *l = weir__loops_at(loops, i);
+        assert_int_equal(weir__timers_next(&l->timers), INT64_MAX);
+        assert_null(l->residents);
+        assert_null(l->deferred.first);
+        assert_null(l->late.first);
+    }
+}
+
 /* Every connection that was opened has been closed by the end. */
 static inline void echo_stop(struct echo *e)
 {
     weir__listener_close(e->listener);
-    weir__loops_stop(e->loops);
+    stop_loops(e->loops);
     assert_int_equal(e->opened, e->closed);
     assert_int_equal(weir__listener_counts(e->listener).open, 0);
     assert_int_equal(weir__listener_counts(e->listener).handshakes, 0);
