@@ -4,6 +4,7 @@
 #include "io/vault.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +20,67 @@
 #include <cmocka.h>
 
 #define PATH_BYTES 256
+
+ssize_t __real_read(int fd, void *to, size_t room);
+ssize_t __wrap_read(int fd, void *to, size_t room);
+ssize_t __real_write(int fd, const void *at, size_t len);
+ssize_t __wrap_write(int fd, const void *at, size_t len);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_flock(int fd, int how);
+int __wrap_flock(int fd, int how);
+
+enum call { NO_CALL, READ, WRITE, FSYNC_FILE, FSYNC_FOLDER, FLOCK };
+
+static struct {
+    size_t most; /* bytes that are read or written at once; 0: all */
+    bool interrupted;
+    enum call call; /* that fails, again and again, with: */
+    int errnum;
+    unsigned times; /* so often, when it is not for ever */
+} machine;
+
+/* Every other call is interrupted by a signal. */
+static bool is_interrupted(void)
+{
+    if (!machine.most) return false;
+    machine.interrupted = !machine.interrupted;
+    if (machine.interrupted) errno = EINTR;
+    return machine.interrupted;
+}
+
+static bool fails(enum call call)
+{
+    if (machine.call != call) return false;
+    if (machine.times > 0 && --machine.times == 0) machine.call = NO_CALL;
+    errno = machine.errnum;
+    return true;
+}
+
+ssize_t __wrap_read(int fd, void *to, size_t room)
+{
+    if (is_interrupted() || fails(READ)) return -1;
+    return __real_read(fd, to, machine.most && room > machine.most ? machine.most : room);
+}
+
+ssize_t __wrap_write(int fd, const void *at, size_t len)
+{
+    if (is_interrupted() || fails(WRITE)) return -1;
+    return __real_write(fd, at, machine.most && len > machine.most ? machine.most : len);
+}
+
+int __wrap_fsync(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) return -1;
+    return fails(S_ISDIR(st.st_mode) ? FSYNC_FOLDER : FSYNC_FILE) ? -1 : __real_fsync(fd);
+}
+
+int __wrap_flock(int fd, int how)
+{
+    return fails(FLOCK) ? -1 : __real_flock(fd, how);
+}
 
 struct fixture {
     char top[64], dir[PATH_BYTES]; /* dir does not exist at the beginning */
@@ -58,6 +121,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     char command[PATH_BYTES + 16];
 
+    memset(&machine, 0, sizeof machine);
     umask(f->mask);
     weir__vault_close(&f->v);
     assert_true(f->v.dir == -1 && f->v.lock == -1); /* so that twice is fine */
@@ -287,6 +351,77 @@ static void what_cannot_be_written_whole_is_not_there(void **state)
     expect_file(f, "key", "old");
 }
 
+/* Signals may interrupt it, too. */
+static void a_file_may_go_and_come_in_pieces(void **state)
+{
+    struct fixture *f = *state;
+
+    make(f);
+    for (size_t most = 1; most < 4; most++) {
+        machine.most = most;
+        assert_int_equal(put(f, "key", true, "every byte in its place"), 0);
+        expect_file(f, "key", "every byte in its place");
+    }
+}
+
+/* One that may not be on disk is not renamed; one that was is there. */
+static void a_call_that_fails_is_named(void **state)
+{
+    static const struct {
+        enum call call;
+        const char *name, *text, *left;
+    } rows[] = {
+        {WRITE, "key.new", ": write: Input/output error", "old"},
+        {FSYNC_FILE, "key.new", ": write: Input/output error", "old"},
+        {FSYNC_FOLDER, "", ": fsync: Input/output error", "new"},
+    };
+    struct fixture *f = *state;
+    struct weir__vault_file got;
+
+    make(f);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int rc;
+        assert_int_equal(put(f, "key", true, "old"), 0);
+        machine.call = rows[i].call;
+        machine.errnum = EIO;
+        rc = put(f, "key", true, "new");
+        machine.call = NO_CALL;
+        expect_failure(f, rc, WEIR_EIO, rows[i].name, rows[i].text);
+        assert_int_not_equal(access(path_of(f, "key.new"), F_OK), 0);
+        expect_file(f, "key", rows[i].left);
+    }
+    machine.call = READ;
+    expect_failure(f, weir__vault_read(&f->v, "key", true, &got, &f->err), WEIR_EIO, "key",
+                   ": read: Input/output error");
+}
+
+/* Whatever else is the matter with the lock is told at once. */
+static void a_lock_is_asked_for_again(void **state)
+{
+    static const int again[] = {EINTR, EWOULDBLOCK};
+    struct fixture *f = *state;
+    int rc;
+
+    for (size_t i = 0; i < 2; i++) {
+        machine.call = FLOCK;
+        machine.errnum = again[i];
+        machine.times = 2;
+        assert_int_equal(weir__vault_make(&f->v, f->dir, 20, &f->err), 0);
+        assert_int_equal(machine.call, NO_CALL);
+        weir__vault_close(&f->v);
+        machine.call = FLOCK;
+        machine.times = 3;
+        rc = weir__vault_make(&f->v, f->dir, 20, &f->err);
+        expect_failure(f, rc, WEIR_ELOCKED, "lock", ": another process is at it for 20 ms");
+        assert_int_equal(machine.call, NO_CALL);
+        weir__vault_close(&f->v);
+    }
+    machine.call = FLOCK;
+    machine.errnum = ENOLCK;
+    rc = weir__vault_make(&f->v, f->dir, 1000000, &f->err);
+    expect_failure(f, rc, WEIR_EIO, "lock", ": flock: No locks available");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -301,6 +436,9 @@ int main(void)
         TEST(a_secret_is_read_by_nobody_else),
         TEST(what_is_read_is_a_small_file),
         TEST(what_cannot_be_written_whole_is_not_there),
+        TEST(a_file_may_go_and_come_in_pieces),
+        TEST(a_call_that_fails_is_named),
+        TEST(a_lock_is_asked_for_again),
     };
 
     return cmocka_run_group_tests_name("vault", tests, NULL, NULL);
