@@ -364,6 +364,25 @@ static void a_file_may_go_and_come_in_pieces(void **state)
     }
 }
 
+/* No more is read than there is room for, in whatever pieces. */
+static void a_large_file_in_pieces_is_refused(void **state)
+{
+    struct weir__vault_file got[2] = {{.len = 0}};
+    struct fixture *f = *state;
+    FILE *large;
+
+    make(f);
+    large = fopen(path_of(f, "large"), "w");
+    assert_non_null(large);
+    for (size_t i = 0; i < 2 * sizeof got[0].bytes; i++) putc('x', large);
+    assert_int_equal(fclose(large), 0);
+    machine.most = sizeof got[0].bytes / 2 + 100;
+    assert_int_equal(weir__vault_read(&f->v, "large", false, got, &f->err), WEIR_ECORRUPT);
+    assert_int_equal(got[0].len, sizeof got[0].bytes);
+    assert_int_equal(got[1].len, 0);
+    assert_int_equal(got[1].bytes[0], 0);
+}
+
 /* One that may not be on disk is not renamed; one that was is there. */
 static void a_call_that_fails_is_named(void **state)
 {
@@ -437,6 +456,7 @@ int main(void)
         TEST(what_is_read_is_a_small_file),
         TEST(what_cannot_be_written_whole_is_not_there),
         TEST(a_file_may_go_and_come_in_pieces),
+        TEST(a_large_file_in_pieces_is_refused),
         TEST(a_call_that_fails_is_named),
         TEST(a_lock_is_asked_for_again),
     };
