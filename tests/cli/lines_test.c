@@ -1,6 +1,8 @@
 #include "cli/lines.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,9 +17,35 @@ static int in[2], stop[2];
 static struct weir__lines lines;
 static struct weir_error err;
 
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+ssize_t __real_read(int fd, void *to, size_t room);
+ssize_t __wrap_read(int fd, void *to, size_t room);
+
+static unsigned polls_cut, reads_cut; /* by a signal, still */
+
+static bool is_cut(unsigned *left)
+{
+    if (*left == 0) return false;
+    --*left;
+    errno = EINTR;
+    return true;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+    return is_cut(&polls_cut) ? -1 : __real_poll(fds, count, timeout_ms);
+}
+
+ssize_t __wrap_read(int fd, void *to, size_t room)
+{
+    return is_cut(&reads_cut) ? -1 : __real_read(fd, to, room);
+}
+
 static int open_pipes(void **state)
 {
     (void)state;
+    polls_cut = reads_cut = 0;
     if (pipe(in) != 0 || pipe(stop) != 0) return -1;
     weir__lines_init(&lines, in[0], stop[0], LINE_MAX_BYTES);
     return 0;
@@ -136,6 +164,23 @@ static void a_stop_ends_the_input(void **state)
     expect_none();
 }
 
+/* As when the program was stopped and goes on. */
+static void an_interruption_does_not_matter(void **state)
+{
+    (void)state;
+    type("one\n");
+    polls_cut = reads_cut = 2;
+    fill();
+    assert_int_equal(polls_cut + reads_cut, 0);
+    expect_line("one");
+    type("two\n");
+    assert_int_equal(write(stop[1], "", 1), 1);
+    polls_cut = 2;
+    fill();
+    assert_true(lines.ended);
+    expect_none();
+}
+
 static void what_cannot_be_read_is_told(void **state)
 {
     struct weir__lines other;
@@ -156,7 +201,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LINES(lines_come_when_they_are_whole),      LINES(nothing_follows_the_last_newline),
         LINES(a_line_may_be_so_long_and_no_longer), LINES(a_stop_ends_the_input),
-        LINES(what_cannot_be_read_is_told),
+        LINES(an_interruption_does_not_matter),     LINES(what_cannot_be_read_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,10 @@ int __real_uv_poll_start(uv_poll_t *, int events, uv_poll_cb);
 int __wrap_uv_poll_start(uv_poll_t *, int events, uv_poll_cb);
 int __real_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags);
 int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags);
+int __real_listen(int fd, int backlog);
+int __wrap_listen(int fd, int backlog);
 
+static int backlog_given;   /* to the last that listens */
 static atomic_llong now_ms; /* 0: what it is */
 static atomic_bool no_memory;
 static atomic_uint denied; /* calls of accept4 */
@@ -33,6 +36,12 @@ int __wrap_uv_poll_start(uv_poll_t *p, int events, uv_poll_cb cb)
     starts += first == p;
     weir__mutex_unlock(&lock);
     return __real_uv_poll_start(p, events, cb);
+}
+
+int __wrap_listen(int fd, int backlog)
+{
+    backlog_given = backlog;
+    return __real_listen(fd, backlog);
 }
 
 int __wrap_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
@@ -179,6 +188,31 @@ static void fill_handshakes(struct echo *e, int fd[2])
     assert_int_equal(count_starts(), 1);
 }
 
+#define HANDSHAKES 256 /* when nobody says how many */
+
+static void limits_have_their_usual_values(void **state)
+{
+    struct weir__tls_context *tls = make_tls();
+    struct echo e = {.room_max = 0};
+    int fd[HANDSHAKES + 1];
+
+    (void)state;
+    start(&e, (struct weir__listener_options){.tls = tls});
+    assert_int_equal(backlog_given, 1024);
+    for (int i = 0; i <= HANDSHAKES; i++) fd[i] = echo_client(&e);
+    listener_wait(&e, HANDSHAKES, HANDSHAKES);
+    pass(&e);
+    assert_int_equal(weir__listener_counts(e.listener).accepted, HANDSHAKES);
+    for (int i = 0; i <= HANDSHAKES; i++) close(fd[i]);
+    listener_wait(&e, 0, 0);
+    echo_stop(&e);
+    start(&e, (struct weir__listener_options){.backlog = 7});
+    assert_int_equal(backlog_given, 7);
+    echo_stop(&e);
+    weir__tls_context_free(tls);
+    identity_free(&self);
+}
+
 static void the_end_of_a_handshake_lets_it_look_again(void **state)
 {
     struct weir__tls_context *tls = make_tls();
@@ -254,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_limit_is_told_once_in_a_while),
+        cmocka_unit_test(limits_have_their_usual_values),
         cmocka_unit_test(the_end_of_a_handshake_lets_it_look_again),
         cmocka_unit_test(closed_it_looks_no_more),
         cmocka_unit_test(a_pause_ends_with_the_listener),
