@@ -110,6 +110,7 @@ static void the_process_is_the_one_that_has_it(void **state)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         pause();
         _exit(0);
     }
