@@ -51,6 +51,7 @@ static int status_of(void (*fn)(void))
 
     assert_true(pid >= 0);
     if (pid == 0) {
+        signal(SIGHUP, SIG_DFL); /* nohup, for one, leaves it ignored */
         fn();
         _exit(0);
     }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/thread.h"
 #include "weir/weir.h"
 
@@ -153,6 +154,7 @@ void __wrap_weir_receiver_cancel(struct weir_receiver *);
 
 static bool interrupts; /* the next wait for events, once */
 static uint64_t missed; /* in front of the next events, once */
+static unsigned breaks; /* at this receive from now, and not after it; 0: never */
 static atomic_uint cancelled;
 
 int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_ms,
@@ -162,6 +164,7 @@ int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t ti
         interrupts = false;
         kill(getpid(), SIGINT);
     }
+    if (breaks > 0 && --breaks == 0) return weir__fail(err, WEIR_EIO, "the disk does not answer");
     if (__real_weir_receiver_receive(r, max, timeout_ms, out, err) != 0) return err->code;
     if (missed > 0) out->missed = missed;
     missed = 0;
@@ -194,6 +197,35 @@ static void a_signal_ends_the_wait(void **state)
     }
 }
 
+/* ---- what cannot be read ---- */
+
+/* It ends there: what came from other partitions by then is not printed as if it were all. */
+static void a_failure_ends_it(void **state)
+{
+    static const struct {
+        unsigned at;
+        const char *line, *said;
+    } rows[] = {
+        {1, "a", ""},
+        {2, "a", ""},
+        {3, "a --until-end", ""},
+        {4, "a", "one\ntwo\n"}, /* the first that runs dry */
+        {1, "a --partition 1", ""},
+        {2, "a --partition 1", "one\nthree\n"},
+    };
+    static const struct step steps[] = {FOUR};
+
+    (void)state;
+    TAKE(steps);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        breaks = rows[i].at;
+        assert_int_equal(run(&weir__command_tail, rows[i].line), 1);
+        assert_string_equal(said_out, rows[i].said);
+        assert_string_equal(said_err, "weir: tail: the disk does not answer\n");
+        assert_int_equal(breaks, 0);
+    }
+}
+
 /* ---- events that are gone ---- */
 
 static void what_is_missing_is_told(void **state)
@@ -213,9 +245,13 @@ static void what_is_missing_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(partitions_are_merged_by_time), CASE(a_place_is_asked_of_each_partition),
-        CASE(it_ends_when_its_time_is_over), CASE(what_is_not_there_is_told),
-        CASE(a_signal_ends_the_wait),        CASE(what_is_missing_is_told),
+        CASE(partitions_are_merged_by_time),
+        CASE(a_place_is_asked_of_each_partition),
+        CASE(it_ends_when_its_time_is_over),
+        CASE(what_is_not_there_is_told),
+        CASE(a_signal_ends_the_wait),
+        CASE(what_is_missing_is_told),
+        CASE(a_failure_ends_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
