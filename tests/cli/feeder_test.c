@@ -347,6 +347,55 @@ static void no_more_than_so_many_are_with_it(void **state)
     assert_true(run_with(1, feed_too_much).marked);
 }
 
+FILE *__real_open_memstream(char **at, size_t *len);
+FILE *__wrap_open_memstream(char **at, size_t *len);
+int __real_fclose(FILE *f);
+int __wrap_fclose(FILE *f);
+
+static bool no_lines; /* there is no memory for them */
+static FILE *lines;   /* for which it ends when they are whole; NULL: for none */
+static bool ends_late;
+
+FILE *__wrap_open_memstream(char **at, size_t *len)
+{
+    FILE *f = no_lines ? NULL : __real_open_memstream(at, len);
+
+    if (ends_late) lines = f;
+    return f;
+}
+
+int __wrap_fclose(FILE *f)
+{
+    bool fails = f == lines && lines;
+    int rc = __real_fclose(f);
+
+    if (fails) lines = NULL;
+    return fails ? EOF : rc;
+}
+
+static void feed_without_memory(struct weir_partition *p, const struct weir_event *e, size_t count)
+{
+    snprintf(command, sizeof command, "cat >%s; echo 0", file);
+    assert_ok(weir__feeder_open(&feeder, command, p, &err));
+    no_lines = true;
+    assert_int_equal(weir__feeder_feed(feeder, p, e, count, &marked), WEIR_EBUSY);
+    no_lines = false;
+    ends_late = true;
+    assert_int_equal(weir__feeder_feed(feeder, p, e, count, &marked), WEIR_EBUSY);
+    ends_late = false;
+    assert_int_equal(weir__feeder_feed(feeder, p, e, count, &marked), 0);
+    assert_int_equal(weir__feeder_close(feeder, p, &marked), 1);
+    assert_int_equal(count_lines(), 1);
+    over = true;
+}
+
+/* Lines that are not whole are not given, and the events come again. */
+static void lines_without_memory_are_not_given(void **state)
+{
+    (void)state;
+    assert_true(run_with(1, feed_without_memory).marked);
+}
+
 /* A number is about what was given before it. */
 static void say_too_much(struct weir_partition *p, const struct weir_event *e, size_t count)
 {
@@ -428,6 +477,7 @@ int main(void)
         cmocka_unit_test(one_that_ended_well_is_started_again),
         cmocka_unit_test(one_that_does_not_start_is_tried_again),
         cmocka_unit_test(no_more_than_so_many_are_with_it),
+        cmocka_unit_test(lines_without_memory_are_not_given),
         cmocka_unit_test(what_comes_later_is_not_done),
         cmocka_unit_test(commands_do_not_hold_each_other),
         cmocka_unit_test(without_pipes_nothing_is_closed),

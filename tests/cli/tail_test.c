@@ -155,6 +155,7 @@ void __wrap_weir_receiver_cancel(struct weir_receiver *);
 static bool interrupts; /* the next wait for events, once */
 static uint64_t missed; /* in front of the next events, once */
 static unsigned breaks; /* at this receive from now, and not after it; 0: never */
+static int broken = WEIR_EIO;
 static atomic_uint cancelled;
 
 int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_ms,
@@ -164,7 +165,7 @@ int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t ti
         interrupts = false;
         kill(getpid(), SIGINT);
     }
-    if (breaks > 0 && --breaks == 0) return weir__fail(err, WEIR_EIO, "the disk does not answer");
+    if (breaks > 0 && --breaks == 0) return weir__fail(err, broken, "the disk does not answer");
     if (__real_weir_receiver_receive(r, max, timeout_ms, out, err) != 0) return err->code;
     if (missed > 0) out->missed = missed;
     missed = 0;
@@ -206,12 +207,12 @@ static void a_failure_ends_it(void **state)
         unsigned at;
         const char *line, *said;
     } rows[] = {
-        {1, "a", ""},
-        {2, "a", ""},
+        {1, "a --timeout 20s", ""},
+        {2, "a --timeout 20s", ""},
         {3, "a --until-end", ""},
-        {4, "a", "one\ntwo\n"}, /* the first that runs dry */
-        {1, "a --partition 1", ""},
-        {2, "a --partition 1", "one\nthree\n"},
+        {4, "a --timeout 20s", "one\ntwo\n"}, /* the first that runs dry */
+        {1, "a --partition 1 --timeout 20s", ""},
+        {2, "a --partition 1 --timeout 20s", "one\nthree\n"},
     };
     static const struct step steps[] = {FOUR};
 
@@ -224,6 +225,42 @@ static void a_failure_ends_it(void **state)
         assert_string_equal(said_err, "weir: tail: the disk does not answer\n");
         assert_int_equal(breaks, 0);
     }
+}
+
+int __wrap_weir_receiver_skip(struct weir_receiver *, uint64_t *first, uint64_t *last,
+                              struct weir_error *err);
+
+static int skipped; /* what comes of passing over damage */
+
+int __wrap_weir_receiver_skip(struct weir_receiver *r, uint64_t *first, uint64_t *last,
+                              struct weir_error *err)
+{
+    (void)r;
+    *first = *last = 0;
+    return skipped ? weir__fail(err, skipped, "the next segment cannot be opened") : 0;
+}
+
+#define DAMAGE                                                                                     \
+    "weir: tail: partition 1: the disk does not answer; 'weir inspect' shows the extent; nothing " \
+    "was deleted\n"
+
+/* What is behind it is printed, unless that cannot be found. */
+static void damage_is_passed_over(void **state)
+{
+    static const struct step steps[] = {FOUR};
+
+    (void)state;
+    TAKE(steps);
+    broken = WEIR_ECORRUPT;
+    for (int i = 0; i < 2; i++) {
+        breaks = 1;
+        skipped = i ? WEIR_EIO : 0;
+        assert_int_equal(run(&weir__command_tail, "a --partition 1 --until-end"), 1);
+        assert_string_equal(said_out, i ? "" : "one\nthree\n");
+        assert_string_equal(said_err,
+                            i ? DAMAGE "weir: tail: the next segment cannot be opened\n" : DAMAGE);
+    }
+    broken = WEIR_EIO;
 }
 
 /* ---- events that are gone ---- */
@@ -252,6 +289,7 @@ int main(void)
         CASE(a_signal_ends_the_wait),
         CASE(what_is_missing_is_told),
         CASE(a_failure_ends_it),
+        CASE(damage_is_passed_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
