@@ -16,6 +16,7 @@ static int reach(const struct weir__common *c, unsigned want)
 
     said_begin();
     code = weir__home_reach(&home, &self, c, want);
+    if (code == 0) assert_true(home.wire == (home.connect != NULL) && !home.served);
     if (code == 0) code = weir__home_leave(&home, 0);
     said_end();
     return code;

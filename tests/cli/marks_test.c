@@ -140,11 +140,32 @@ static void marks_are_set_and_deleted_by_hand(void **state)
     TAKE(steps);
 }
 
+/* Its marks stay, until they are deleted; another group of that name would go on from there. */
+static void a_deleted_group_leaves_its_marks(void **state)
+{
+    static const struct step steps[] = {
+        {&weir__command_hub_create, "a --partitions 1 --groups g", 0,
+         "created hub a with 1 partition\n"},
+        {&weir__command_send, "a one", 0, "acknowledged 1 event\n"},
+        {&weir__command_checkpoint_set, "a/g --partition 0 --sequence 0", 0, ""},
+        {&weir__command_group_delete, "a/g", 0, "deleted group g of hub a\n"},
+        {&weir__command_checkpoint_list, "a/g --json", 0,
+         "{\"partition\":\"0\",\"sequence\":0,\"offset\":null,\"modified\":\"TIME\",\"owner\":null}"
+         "\n"},
+        {&weir__command_checkpoint_delete, "a/g --all", 0, ""},
+        {&weir__command_checkpoint_list, "a/g --json", 0, ""},
+    };
+
+    (void)state;
+    TAKE(steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(groups_are_made_and_deleted, begin, end),
         cmocka_unit_test_setup_teardown(marks_are_set_and_deleted_by_hand, begin, end),
+        cmocka_unit_test_setup_teardown(a_deleted_group_leaves_its_marks, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
