@@ -3,6 +3,7 @@
 #include "cli/config.h"
 #include "cli/said.h"
 #include "hub/namespace.h"
+#include "support/descriptors.h"
 #include "support/tempdir.h"
 
 static char dir[TEMPDIR_BYTES], path[TEMPDIR_BYTES + 16];
@@ -10,9 +11,12 @@ static struct weir__wanted wanted;
 static struct weir__warnings warnings;
 static struct weir_error err;
 
+static unsigned open_before;
+
 static int begin(void **state)
 {
     (void)state;
+    open_before = descriptors_count();
     wanted = (struct weir__wanted){0};
     warnings = (struct weir__warnings){0};
     return tempdir_make(dir);
@@ -23,7 +27,7 @@ static int end(void **state)
     (void)state;
     weir__wanted_fini(&wanted);
     tempdir_remove(dir);
-    return 0;
+    return descriptors_count() == open_before ? 0 : -1;
 }
 
 /* ---- --hub ---- */

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <sqlite3.h>
 
+#include "base/error.h"
 #include "weir/store.h"
 #include "weir/weir.h"
 
@@ -320,12 +321,49 @@ static void a_store_that_cannot_be_opened(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
+/* ---- what cannot be read ---- */
+
+int __real_weir_partition_info(struct weir *, const char *hub, uint32_t partition,
+                               struct weir_partition_info *out, struct weir_error *);
+int __wrap_weir_partition_info(struct weir *, const char *hub, uint32_t partition,
+                               struct weir_partition_info *out, struct weir_error *);
+
+static uint32_t broken = UINT32_MAX; /* the partition */
+
+int __wrap_weir_partition_info(struct weir *w, const char *hub, uint32_t partition,
+                               struct weir_partition_info *out, struct weir_error *e)
+{
+    if (partition != broken) return __real_weir_partition_info(w, hub, partition, out, e);
+    return weir__fail(e, WEIR_EIO, "the disk does not answer");
+}
+
+/* What was shown before it stays shown, but it is not all. */
+static void a_partition_that_cannot_be_read_is_told(void **state)
+{
+    static const struct step made[] = {
+        {&weir__command_hub_create, "a --partitions 2", 0, "created hub a with 2 partitions\n"}};
+
+    (void)state;
+    TAKE(made);
+    for (broken = 0; broken < 2; broken++) {
+        assert_int_equal(run(&weir__command_group_describe, "a --json"), 1);
+        assert_string_equal(said_err, "weir: group describe: the disk does not answer\n");
+        assert_int_equal(strstr(said_out, "\"partition\":\"0\"") != NULL, broken == 1);
+        assert_null(strstr(said_out, "\"partition\":\"1\""));
+    }
+    broken = UINT32_MAX;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(members_and_owners_are_shown),       CASE(members_and_owners_are_told_as_json),
-        CASE(marks_are_listed_with_their_owners), CASE(names_have_a_limit),
-        CASE(a_processor_is_told_its_group_once), CASE(a_store_that_cannot_be_opened),
+        CASE(members_and_owners_are_shown),
+        CASE(members_and_owners_are_told_as_json),
+        CASE(marks_are_listed_with_their_owners),
+        CASE(names_have_a_limit),
+        CASE(a_processor_is_told_its_group_once),
+        CASE(a_store_that_cannot_be_opened),
+        CASE(a_partition_that_cannot_be_read_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

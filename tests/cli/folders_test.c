@@ -90,6 +90,20 @@ static void a_good_folder_is_inspected(void **state)
            "");
 }
 
+static void a_path_has_a_limit(void **state)
+{
+    static const char text[] = ": the folder's path has 1025 bytes, the most is 1024\n";
+    char line[1026];
+
+    (void)state;
+    memset(line, 'x', sizeof line - 1);
+    line[sizeof line - 1] = '\0';
+    assert_int_equal(run(&weir__command_inspect, line), 1);
+    assert_memory_equal(said_err, "weir: inspect xxx", 17);
+    assert_true(strlen(said_err) > sizeof text);
+    assert_string_equal(said_err + strlen(said_err) - (sizeof text - 1), text);
+}
+
 static void a_folder_without_a_catalogue_has_lost_it(void **state)
 {
     static const struct step made[] = {MADE};
@@ -366,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_good_folder_is_inspected),
+        CASE(a_path_has_a_limit),
         CASE(a_folder_without_a_catalogue_has_lost_it),
         CASE(there_is_nothing_to_upgrade),
         CASE(a_bad_copy_of_the_catalogue_is_told),

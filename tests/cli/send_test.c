@@ -2,6 +2,7 @@
  * said of those that cannot be sent. */
 #include "cli/steps.h"
 
+#include "base/error.h"
 #include "weir/weir.h"
 
 #define BATCH_MAX_BYTES 524288
@@ -193,6 +194,7 @@ int __wrap_weir_producer_send_async(struct weir_producer *, const struct weir_ev
 
 static int sent;             /* batches, since the test began */
 static int fails_from, late; /* the first that is not stored, 0: none; and told with the next one */
+static bool at_once;         /* it is not even taken */
 static void *late_user;
 
 int __wrap_weir_producer_send_async(struct weir_producer *p, const struct weir_event *e,
@@ -204,6 +206,7 @@ int __wrap_weir_producer_send_async(struct weir_producer *p, const struct weir_e
     sent++;
     if (fails_from == 0 || sent < fails_from)
         return __real_weir_producer_send_async(p, e, count, timeout_ms, done, user, err);
+    if (at_once) return weir__fail(err, full.code, "%s", full.text);
     if (late == sent) {
         late_user = user;
         return 0;
@@ -244,6 +247,22 @@ static void what_was_not_stored_is_told(void **state)
                    "weir: send: nothing behind line 1 was sent\n");
 }
 
+/* Nothing that comes behind it is tried. */
+static void what_is_refused_at_once_is_told(void **state)
+{
+    (void)state;
+    at_once = true;
+    expect_failure(350, 2, false, "acknowledged 100 events\n",
+                   "weir: send: " FULL "weir: send: nothing behind line 100 was sent\n");
+    assert_int_equal(sent, 2);
+    expect_failure(350, 1, false, "acknowledged 0 events\n",
+                   "weir: send: " FULL "weir: send: no line was sent\n");
+    assert_int_equal(sent, 1);
+    expect_failure(1, 1, false, "acknowledged 0 events\n",
+                   "weir: send: " FULL "weir: send: no line was sent\n");
+    at_once = false;
+}
+
 static void a_text_that_was_not_stored_has_no_line(void **state)
 {
     (void)state;
@@ -270,6 +289,7 @@ int main(void)
         CASE(lines_have_a_limit),
         CASE(lines_before_a_bad_one_are_sent),
         CASE(what_was_not_stored_is_told),
+        CASE(what_is_refused_at_once_is_told),
         CASE(a_text_that_was_not_stored_has_no_line),
     };
 

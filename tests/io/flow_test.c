@@ -30,6 +30,7 @@ static struct {
     bool resumed;
     bool owed;    /* the kernel was to acknowledge what came first */
     bool pressed; /* it was asked again and again in one turn */
+    bool stays;   /* the owner does not end when its peer does */
     uint64_t asked_turn;
     unsigned asked; /* in that turn */
 
@@ -42,6 +43,7 @@ static struct {
     struct weir__mutex lock; /* guards the rest */
     struct weir__cond changed;
     size_t given, received, sent;
+    size_t ended;        /* how often the owner was told so */
     size_t asked_behind; /* how often the owner was asked for room when it had resumed */
     bool closed;
     struct weir_error why;
@@ -135,7 +137,11 @@ static void on_received(void *owner, size_t bytes)
 static void on_ended(void *owner)
 {
     (void)owner;
-    weir__tcp_end(w.tcp);
+    weir__mutex_lock(&w.lock);
+    w.ended++;
+    weir__cond_broadcast(&w.changed);
+    weir__mutex_unlock(&w.lock);
+    if (!w.stays) weir__tcp_end(w.tcp);
 }
 
 static struct weir__bytes give_output(void *owner)
@@ -359,6 +365,25 @@ static void an_owner_without_room_is_asked_once(void **state)
     assert_int_equal(atomic_load(&rooms), 1);
 }
 
+/* The end of a peer is told once, however often the loop turns; what is to be said goes out after it. */
+static void an_end_is_told_once(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    clear();
+    w.stays = true;
+    fd = start(&s, NULL);
+    shutdown(fd, SHUT_WR);
+    wait_for(&w.ended, 1);
+    for (int i = 0; i < 5; i++) visit(&s, true, LATER_MS);
+    visit(&s, false, LATER_MS);
+    wait_for(&w.sent, LITTLE);
+    stop(&s, fd);
+    assert_int_equal(w.ended, 1);
+}
+
 static void give_share(void *arg)
 {
     (void)arg;
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_stall_is_counted_from_its_beginning),
         cmocka_unit_test(few_bytes_are_acknowledged),
         cmocka_unit_test(an_owner_without_room_is_asked_once),
+        cmocka_unit_test(an_end_is_told_once),
         cmocka_unit_test(an_owner_that_resumes_is_asked_in_the_next_turn),
         cmocka_unit_test(what_comes_after_the_end_has_a_limit),
         cmocka_unit_test(what_tls_holds_is_read_in_the_next_turn),
