@@ -1,6 +1,9 @@
 /* commands_test.c - weir hub and weir key on a folder, with all that they print. */
 #include "cli/steps.h"
 
+#include "base/error.h"
+#include "client/weir.h"
+
 static void hubs_are_made_changed_and_deleted(void **state)
 {
     static const struct step steps[] = {
@@ -222,6 +225,38 @@ static void keys_are_added_rotated_and_removed(void **state)
     TAKE(steps);
 }
 
+int __real_weir_hub_stats(struct weir *, const char *hub, struct weir_hub_stats *out,
+                          struct weir_error *);
+int __wrap_weir_hub_stats(struct weir *, const char *hub, struct weir_hub_stats *out,
+                          struct weir_error *);
+
+static bool no_stats;
+
+int __wrap_weir_hub_stats(struct weir *w, const char *hub, struct weir_hub_stats *out,
+                          struct weir_error *err)
+{
+    if (!no_stats) return __real_weir_hub_stats(w, hub, out, err);
+    return weir__fail(err, WEIR_EIO, "the disk does not answer");
+}
+
+/* Of a folder nothing is left out. */
+static void what_a_hub_keeps_cannot_be_told(void **state)
+{
+    static const struct step steps[] = {
+        {&weir__command_hub_create, "a --partitions 1", 0, "created hub a with 1 partition\n"},
+    };
+    static const struct step bad[] = {
+        {&weir__command_hub_show, "a", 1, "weir: hub show: the disk does not answer\n"},
+        {&weir__command_hub_show, "a --json", 1, "weir: hub show: the disk does not answer\n"},
+    };
+
+    (void)state;
+    TAKE(steps);
+    no_stats = true;
+    TAKE(bad);
+    no_stats = false;
+}
+
 static void what_does_not_go_together_is_not_sent(void **state)
 {
     static const struct step steps[] = {
@@ -289,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hubs_are_made_changed_and_deleted, begin, end),
         cmocka_unit_test_setup_teardown(what_a_hub_keeps_is_shown, begin, end),
+        cmocka_unit_test_setup_teardown(what_a_hub_keeps_cannot_be_told, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_go_together_is_not_sent, begin, end),
         cmocka_unit_test_setup_teardown(a_load_has_its_limits, begin, end),
         cmocka_unit_test_setup_teardown(keys_are_added_rotated_and_removed, begin, end),

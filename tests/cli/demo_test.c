@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "base/error.h"
 #include "cli/exit.h"
 #include "cli/home.h"
 #include "cli/steps.h"
@@ -394,6 +395,39 @@ static void it_cleans_up_behind_itself(void **state)
     assert_int_equal(mkdir(dir, 0700), 0);
 }
 
+/* ---- threads ---- */
+
+int __real_weir__thread_start(struct weir__thread *, const char *name, void *(*fn)(void *),
+                              void *arg, struct weir_error *);
+int __wrap_weir__thread_start(struct weir__thread *, const char *name, void *(*fn)(void *),
+                              void *arg, struct weir_error *);
+
+static unsigned denied; /* this one of the demo's own; 0: none */
+
+int __wrap_weir__thread_start(struct weir__thread *t, const char *name, void *(*fn)(void *),
+                              void *arg, struct weir_error *e)
+{
+    if (strcmp(name, "weir-demo") == 0 && denied > 0 && --denied == 0)
+        return weir__fail(e, WEIR_EBUSY, "no more threads");
+    return __real_weir__thread_start(t, name, fn, arg, e);
+}
+
+/* Those that had begun end, and it says why. */
+static void it_needs_its_threads(void **state)
+{
+    static const unsigned which[] = {1, 2, 3, 2 + WEIR__DEMO_PARTITIONS};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
+        denied = which[i];
+        assert_int_equal(run(&weir__command_demo, "--homes 20 --minutes 1"), 1);
+        assert_string_equal(said_err, "weir: demo: no more threads\n");
+        assert_null(strstr(said_out, "verified"));
+        assert_int_equal(denied, 0);
+        run(&weir__command_hub_delete, "homes");
+    }
+}
+
 /* ---- readers ---- */
 
 #define HOME 5 /* and its neighbour in the same test */
@@ -509,6 +543,7 @@ int main(void)
         CASE(it_tells_how_it_gets_on),    CASE(the_times_of_batches_are_told),
         CASE(homes_have_three_sensors),   CASE(it_has_limits),
         CASE(it_cleans_up_behind_itself), CASE(readers_believe_nothing),
+        CASE(it_needs_its_threads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -129,6 +131,34 @@ static void keep_descriptors(void)
     weir__stop_end(stop);
 }
 
+/* It has one pipe, so two ends. */
+static void do_without_descriptors(void)
+{
+    static const char text[] = "pipe: Too many open files";
+    struct rlimit before, tight;
+    struct weir_error err;
+    int next = dup(0);
+
+    CHECK(next > 0 && close(next) == 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+    for (rlim_t left = 0; left < 2; left++) {
+        tight = before;
+        tight.rlim_cur = (rlim_t)next + left;
+        CHECK(setrlimit(RLIMIT_NOFILE, &tight) == 0);
+        stop = (struct weir__stop *)&stop;
+        CHECK(weir__stop_start(&stop, NULL, NULL, &err) == WEIR_EBUSY);
+        CHECK(!stop);
+        CHECK(strncmp(err.text, text, sizeof text - 1) == 0);
+    }
+    CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    take_one();
+}
+
+static void it_needs_descriptors(void **state)
+{
+    (void)state;
+    assert_int_equal(status_of(do_without_descriptors), 0);
+}
+
 static void commands_do_not_inherit_it(void **state)
 {
     (void)state;
@@ -222,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_is_noticed),
         cmocka_unit_test(commands_do_not_inherit_it),
+        cmocka_unit_test(it_needs_descriptors),
         cmocka_unit_test(a_hang_up_is_for_servers),
         cmocka_unit_test(a_server_ends_with_its_terminal),
         cmocka_unit_test(who_is_impatient_ends_it_at_once),
