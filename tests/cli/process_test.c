@@ -167,10 +167,40 @@ static void everything_that_happens_is_told(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) expect_row(&rows[i], i);
 }
 
+/* ---- when it cannot begin ---- */
+
+int __real_weir_processor_start(struct weir_processor **, struct weir_source *, struct weir_store *,
+                                const struct weir_processor_options *, struct weir_error *);
+int __wrap_weir_processor_start(struct weir_processor **, struct weir_source *, struct weir_store *,
+                                const struct weir_processor_options *, struct weir_error *);
+
+static bool starts_badly;
+
+int __wrap_weir_processor_start(struct weir_processor **out, struct weir_source *source,
+                                struct weir_store *store, const struct weir_processor_options *o,
+                                struct weir_error *err)
+{
+    if (!starts_badly) return __real_weir_processor_start(out, source, store, o, err);
+    return weir__fail(err, WEIR_EEXIST, "there is another of that name");
+}
+
+static void one_that_cannot_begin_says_why(void **state)
+{
+    (void)state;
+    fill_hub();
+    starts_badly = true;
+    assert_int_equal(run(&weir__command_process, "a --name=me --store=memory:x"), 1);
+    starts_badly = false;
+    assert_string_equal(said_err,
+                        "weir: process: there is another of that name; choose another --name\n");
+    assert_string_equal(said_out, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(everything_that_happens_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(one_that_cannot_begin_says_why, begin, end),
     };
 
     return cmocka_run_group_tests_name("process", tests, NULL, NULL);

@@ -329,6 +329,44 @@ static void a_reset_is_told_while_paused(void **state)
     echo_stop(&e);
 }
 
+/* A loop that waits here until it is let go. */
+struct hold {
+    struct weir__post post;
+    atomic_bool held, let_go;
+};
+
+static void hold_loop(void *arg)
+{
+    struct hold *h = arg;
+
+    atomic_store(&h->held, true);
+    while (!atomic_load(&h->let_go)) sched_yield();
+}
+
+/* Whoever was called drops what came before a reset, when it sees both at once: the peer has begun anew. */
+static void words_before_a_reset_are_dropped(void **state)
+{
+    struct hold h = {.held = false};
+    struct echo e = {.room_max = 0};
+    uint8_t message[MESSAGE] = {0};
+    int fd;
+
+    (void)state;
+    echo_start(&e, (struct weir__listener_options){0});
+    fd = echo_client(&e);
+    check_echo(fd, message, MESSAGE, 0);
+    weir__post_init(&h.post, hold_loop, &h);
+    assert_int_equal(weir__loop_post(weir__loops_at(e.loops, 0), &h.post), 0);
+    while (!atomic_load(&h.held)) sched_yield();
+    client_send(fd, message, MESSAGE);
+    client_reset(fd);
+    atomic_store(&h.let_go, true);
+    echo_wait(&e, 1, 1);
+    assert_int_equal(e.why.code, WEIR_EUNREACHABLE);
+    assert_int_equal(e.received, MESSAGE);
+    echo_stop(&e);
+}
+
 static uint64_t count_turns(struct echo *e)
 {
     struct weir__loop_turns turns = {0};
@@ -439,6 +477,7 @@ int main(void)
         cmocka_unit_test(who_vanished_is_noticed),
         cmocka_unit_test(a_reset_is_told),
         cmocka_unit_test(a_reset_is_told_while_paused),
+        cmocka_unit_test(words_before_a_reset_are_dropped),
         cmocka_unit_test(an_unread_end_costs_nothing),
         cmocka_unit_test(last_words_are_heard),
         cmocka_unit_test(aborts_and_stops),
