@@ -239,6 +239,37 @@ int __wrap_weir_hub_stats(struct weir *w, const char *hub, struct weir_hub_stats
     return weir__fail(err, WEIR_EIO, "the disk does not answer");
 }
 
+int __real_weir_partition_info(struct weir *, const char *hub, uint32_t partition,
+                               struct weir_partition_info *out, struct weir_error *);
+int __wrap_weir_partition_info(struct weir *, const char *hub, uint32_t partition,
+                               struct weir_partition_info *out, struct weir_error *);
+
+static bool no_partition; /* behind the first */
+
+int __wrap_weir_partition_info(struct weir *w, const char *hub, uint32_t partition,
+                               struct weir_partition_info *out, struct weir_error *err)
+{
+    if (!no_partition || partition == 0)
+        return __real_weir_partition_info(w, hub, partition, out, err);
+    return weir__fail(err, WEIR_EIO, "the disk does not answer");
+}
+
+static void a_partition_that_cannot_be_read_is_not_shown(void **state)
+{
+    static const struct step steps[] = {
+        {&weir__command_hub_create, "a --partitions 3", 0, "created hub a with 3 partitions\n"},
+    };
+
+    (void)state;
+    TAKE(steps);
+    no_partition = true;
+    assert_int_equal(run(&weir__command_hub_show, "a --json"), 1);
+    no_partition = false;
+    assert_string_equal(said_err, "weir: hub show: the disk does not answer\n");
+    assert_non_null(strstr(said_out, "{\"id\":\"0\""));
+    assert_null(strstr(said_out, "{\"id\":\"1\""));
+}
+
 /* Of a folder nothing is left out. */
 static void what_a_hub_keeps_cannot_be_told(void **state)
 {
@@ -324,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(hubs_are_made_changed_and_deleted, begin, end),
         cmocka_unit_test_setup_teardown(what_a_hub_keeps_is_shown, begin, end),
+        cmocka_unit_test_setup_teardown(a_partition_that_cannot_be_read_is_not_shown, begin, end),
         cmocka_unit_test_setup_teardown(what_a_hub_keeps_cannot_be_told, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_go_together_is_not_sent, begin, end),
         cmocka_unit_test_setup_teardown(a_load_has_its_limits, begin, end),
