@@ -262,7 +262,7 @@ static void an_empty_folder_stays_when_a_run_fails(void **state)
     (void)state;
     for (int there = 0; there < 2; there++) {
         simfs_fail(m.world.disk,
-                   &(struct simfs_fault){.kinds = SIMFS_OPEN, .at = 5, .rc = WEIR_EIO});
+                   &(struct simfs_fault){.kinds = SIMFS_OPEN, .at = 6, .rc = WEIR_EIO});
         assert_fails(weir__backup_run(WORLD_DIR, "mine", &o, &result, &m.world.err), WEIR_EIO,
                      "mine/lock: simulated fault");
         simfs_fail(m.world.disk, NULL);
