@@ -54,6 +54,13 @@ static int note_folder(const char *name, void *user)
     return 0;
 }
 
+static int by_id(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
 static int list_strangers(struct weir__fs *fs, const char *dir, const struct weir__catalog *catalog,
                           struct strangers *out, struct weir_error *err)
 {
@@ -61,6 +68,7 @@ static int list_strangers(struct weir__fs *fs, const char *dir, const struct wei
 
     *out = (struct strangers){.catalog = catalog};
     rc = fs->ops->list(fs, dir, note_folder, out, err);
+    if (out->count) qsort(out->ids, out->count, sizeof out->ids[0], by_id);
     return rc == WEIR_ENOMEM ? weir__fail(err, rc, "out of memory for a list of folders") : rc;
 }
 
