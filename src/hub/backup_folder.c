@@ -271,7 +271,8 @@ static int write_catalog(struct weir__fs *fs, const char *dir, const struct weir
     struct weir__catalog_store store;
     int rc = weir__catalog_store_init(&store, fs, dir, NULL, err);
 
-    return rc == 0 ? weir__catalog_save(&store, catalog, err) : rc;
+    if (rc == 0) rc = weir__catalog_save(&store, catalog, err);
+    return rc == 0 ? weir__catalog_heal(&store, catalog, err) : rc; /* a backup has both copies */
 }
 
 static int write_id(struct weir__fs *fs, const char *dir, const char *id, struct weir_error *err)

@@ -2,7 +2,7 @@
 #include "cli/steps.h"
 
 #include "base/error.h"
-#include "client/weir.h"
+#include "weir/weir.h"
 
 static void hubs_are_made_changed_and_deleted(void **state)
 {
