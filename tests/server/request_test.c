@@ -409,7 +409,7 @@ static void long_words_are_cut(void **state)
     char name[WEIR__HUB_NAME_MAX + 2], digits[64];
 
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", WORD + 1, END), WEIR_EINVAL);
+        assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", &WORD[1], END), WEIR_EINVAL);
         assert_int_equal(strlen(s->refusal.why.text), strlen("Invalid command ''.") + 63);
         assert_int_equal(ask(s, weir__cbs_answer, TOKEN, "operation", words[i], END), WEIR_EINVAL);
         assert_string_equal(s->refusal.why.text, "Invalid command '" WORD "'.");
