@@ -291,7 +291,7 @@ static void reads_end_with_the_file(void **state)
         assert_int_equal(f->ops->read(f, to, cases[i].len, cases[i].at, &got, NULL), 0);
         assert_int_equal(got, cases[i].got);
         if (got) assert_memory_equal(to, &"0123456789"[cases[i].at], got);
-        assert_int_equal(to[got], 0);
+        assert_int_equal(to[cases[i].got], 0);
     }
     weir__file_close(f);
     weir__fs_memory_free(fs);
