@@ -265,6 +265,7 @@ static void clear_target(struct weir__fs *fs, const char *dir, bool made)
     weir__manifest_init(&nothing);
     weir__backup_sweep(fs, dir, &nothing, NULL, NULL);
     fs->ops->list(fs, dir, remove_name, &target, NULL);
+    fs->ops->sync_dir(fs, dir, NULL); /* the marker goes last after a loss of power, too */
     fs->ops->remove(fs, path, NULL);
     if (made) fs->ops->remove(fs, dir, NULL);
 }

@@ -325,7 +325,8 @@ static bool has_last(const struct weir__recovery *r)
     for (size_t i = 0; i < r->found_count; i++) {
         const struct weir__found *f = &r->found[i];
 
-        if (f->readable ? f->h.number == c->last_segment : f->name_number == c->active.name)
+        if (f->readable ? f->h.number == c->last_segment
+                        : f->name_number == c->active.name && f->bytes == c->active.capacity)
             return true;
     }
     return false;
@@ -348,8 +349,9 @@ static int lacks_between(struct weir__recovery *r, uint64_t number, bool *out)
     for (size_t i = 0; rc == 0 && missing > 0 && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
 
-        if (!f->readable) rc = weir__adopt_probe(r, f);
-        missing -= f->readable ? f->h.number > last && f->h.number < number : f->life_count > 0;
+        if (f->readable && (f->h.number <= last || f->h.number >= number)) continue;
+        rc = weir__adopt_probe(r, f);
+        missing -= f->readable ? has_batches(f) : f->life_count > 0;
     }
     *out = missing > 0;
     return rc;
@@ -370,6 +372,7 @@ static int is_outdated(struct weir__recovery *r, bool *out)
         struct weir__found *f = &r->found[i];
 
         if (!f->readable || f->h.number <= c->last_segment || f->h.secret != c->secret) continue;
+        if (f->h.number - c->last_segment >= SEGMENTS_MAX) continue; /* it is none of the row */
         rc = weir__adopt_probe(r, f);
         if (rc != 0 || !has_batches(f)) continue;
         rc = lacks_between(r, f->h.number, &lacks);

@@ -376,6 +376,109 @@ static void fill_segments(struct workload *w, int count)
     }
 }
 
+/* Over an older control file every event that came later is there, and no number is given again. */
+static void check_later(struct workload *w, const struct copy *copy, uint64_t next)
+{
+    put_copy(w->disk, copy);
+    for (int i = 0; i < 2; i++) {
+        open_log(w);
+        assert_true(w->log->heads[0].next_sequence >= next);
+        history_check(w->history, w->log, true);
+        assert_int_equal(w->history->violations, 0);
+        put(w, 0, 500);
+        next = w->log->heads[0].next_sequence;
+        assert_int_equal(workload_close(w), 0);
+    }
+}
+
+/* One that has no batch, or none that can be read, between those that it names and the newest. */
+static void check_without_batches_between(struct workload *w, bool damaged)
+{
+    struct copy *c = test_calloc(1, sizeof *c);
+    uint64_t at, next;
+    char path[64];
+
+    open_log(w);
+    fill_segments(w, 2);
+    assert_int_equal(workload_close(w), 0);
+    take_copy(w->disk, c);
+    open_log(w);
+    workload_roll(w);
+    at = weir__log_active(w->log)->data - weir__log_active(w->log)->h.base;
+    snprintf(path, sizeof path, WORKLOAD_DIR "/%s", weir__log_active(w->log)->name);
+    if (damaged) put(w, 1, 500);
+    workload_roll(w);
+    put(w, 0, 500);
+    next = w->log->heads[0].next_sequence;
+    assert_int_equal(workload_close(w), 0);
+    if (damaged) simfs_flip(w->disk, path, 8 * (at + 20)); /* in the header of the batch */
+    w->history->may_damage = damaged;
+    check_later(w, c, next);
+    test_free(c);
+}
+
+static void an_empty_segment_behind_an_old_control_file(void **state)
+{
+    check_without_batches_between(*state, false);
+}
+
+static void a_damaged_segment_behind_an_old_control_file(void **state)
+{
+    check_without_batches_between(*state, true);
+}
+
+/* The file of the last segment that it names is there by its name alone. */
+static void an_old_control_file_whose_last_file_is_empty(void **state)
+{
+    struct workload *w = *state;
+    struct copy *c = test_calloc(1, sizeof *c);
+    uint64_t next;
+
+    open_log(w);
+    fill_segments(w, 2);
+    assert_int_equal(workload_close(w), 0);
+    take_copy(w->disk, c);
+    open_log(w);
+    fill_segments(w, 3);
+    next = w->log->heads[0].next_sequence;
+    assert_int_equal(workload_close(w), 0);
+    lose_segment(w->disk, 3);
+    simfs_put(w->disk, WORKLOAD_DIR "/00000003.seg", "", 0);
+    w->history->may_damage = true;
+    check_later(w, c, next);
+    test_free(c);
+}
+
+/* A file that says to be a segment so far ahead that no log comes there. */
+static void a_segment_from_nowhere_is_ignored(void **state)
+{
+    static uint8_t bytes[1 << 21];
+    static const uint8_t heads[4096];
+    struct workload *w = *state;
+    struct weir__fs *fs = simfs_fs(w->disk);
+    struct weir__segment_header h;
+    struct weir__file *f = NULL;
+    long len;
+    int bad;
+
+    open_log(w);
+    fill_segments(w, 2);
+    assert_int_equal(workload_close(w), 0);
+    len = simfs_peek(w->disk, WORKLOAD_DIR "/00000003.seg", bytes, sizeof bytes, 0);
+    simfs_put(w->disk, WORKLOAD_DIR "/00000099.seg", bytes, (size_t)len);
+    assert_int_equal(fs->ops->open(fs, WORKLOAD_DIR "/00000099.seg", 0, &f, NULL), 0);
+    assert_int_equal(weir__segment_read_header(f, w->options.hub_id, &h, &bad, NULL), 0);
+    h.number = 2000000;
+    assert_in_range(h.heads_bytes, 1, sizeof heads);
+    assert_int_equal(weir__segment_write_header(f, &h, w->options.hub_id, heads, NULL), 0);
+    weir__file_close(f);
+    open_log(w);
+    assert_int_equal(w->log->segments[0]->h.number, 1);
+    assert_int_equal(weir__log_active(w->log)->h.number, 3);
+    history_check(w->history, w->log, true);
+    assert_true(simfs_size(w->disk, WORKLOAD_DIR "/00000099.seg") > 0);
+}
+
 /* A segment is lost, and the control file is gone (copy NULL) or an older one. All others are served at
  * each opening, no number is given again, and no file goes. */
 static void check_gap(struct workload *w, int lost, const struct copy *copy)
@@ -512,6 +615,10 @@ int main(void)
         CASE(a_gap_behind_an_old_control_file),
         CASE(a_gap_inside_an_old_control_file),
         CASE(a_gap_without_a_control_file),
+        CASE(a_segment_from_nowhere_is_ignored),
+        CASE(an_empty_segment_behind_an_old_control_file),
+        CASE(a_damaged_segment_behind_an_old_control_file),
+        CASE(an_old_control_file_whose_last_file_is_empty),
         cmocka_unit_test(whenever_the_power_went),
     };
 
