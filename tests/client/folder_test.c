@@ -116,7 +116,7 @@ static void a_batch_is_as_large_as_was_asked_for(void **state)
     close_producer(p);
 }
 
-/* Who goes on with an epoch that is over is told which one counts. */
+/* A producer with an epoch that is over is told which one counts. */
 static void the_epoch_that_counts_is_told(void **state)
 {
     struct weir_producer_options o = {.size = sizeof o, .pinned = true, .idempotent = true};

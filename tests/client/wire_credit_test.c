@@ -374,7 +374,7 @@ static void send_broken_first(struct moody *m, struct weir__amqp_link *l)
         abort();
 }
 
-/* Who was asked for events instead of batches answers as before. */
+/* A receiver that was asked for events instead of batches answers as before. */
 static void the_end_is_asked_for_behind_a_broken_batch(void **state)
 {
     struct weir_receiver *r;

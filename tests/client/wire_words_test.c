@@ -261,7 +261,7 @@ static void requests_say_what_they_ask(void **state)
     ASSERT_HEARD(wanted);
 }
 
-/* Who says that it is weir serve is asked for what only that knows of a hub. */
+/* A server that says that it is weir serve is asked for what only that knows of a hub. */
 static void our_own_is_asked_for_more(void **state)
 {
     static const char *const wanted[] = {

@@ -221,7 +221,7 @@ static void assert_not_found(int rc)
     w.err = (struct weir_error){0};
 }
 
-/* Who still has it learns at every turn that it is gone, and nothing gets in any more. */
+/* A link that still has it learns at every turn that it is gone, and nothing gets in any more. */
 static void a_deleted_hub_takes_nothing(void **state)
 {
     struct weir__log_producer next;

@@ -134,7 +134,7 @@ static void there_need_not_be_any(void **state)
     }
 }
 
-/* Who gives none has these. */
+/* A caller that gives none has these. */
 static void there_are_usual_ones(void **state)
 {
     static const struct {

@@ -343,7 +343,7 @@ static void hold_loop(void *arg)
     while (!atomic_load(&h->let_go)) sched_yield();
 }
 
-/* Whoever was called drops what came before a reset, when it sees both at once: the peer has begun anew. */
+/* Whoever was called drops what came before a reset, when it sees both at once: the peer has begun again. */
 static void words_before_a_reset_are_dropped(void **state)
 {
     struct hold h = {.held = false};

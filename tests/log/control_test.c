@@ -322,7 +322,7 @@ static void heads_that_cannot_be_are_not_believed(void **state)
     }
 }
 
-/* Who does not know the hub is told which one it is. */
+/* A reader that does not know the hub is told which one it is. */
 static void the_hub_is_told(void **state)
 {
     struct place *p = *state;

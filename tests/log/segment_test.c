@@ -246,7 +246,7 @@ static void expect_producer(const struct weir__producers *all, const struct weir
     assert_int_equal(got->used, weir__producer_minutes(want->time_ms));
 }
 
-/* Its producers are as old as their last batch, and have to be written anew. Its clock is the time of the
+/* Its producers are as old as their last batch, and have to be written again. Its clock is the time of the
  * newest batch before it. */
 static void version_1_has_producers_in_it(void **state)
 {

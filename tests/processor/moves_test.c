@@ -118,7 +118,7 @@ static void more_partitions_forget_none_that_waits(void **state)
     expect("1>a +1 2>a +2 3>a +3 4>a +4 5>a +5 6>a +6 7>a +7 ");
 }
 
-/* They come while stops are waiting to be told, likewise. */
+/* They also come while stops are waiting to be told. */
 static void more_partitions_forget_none_that_is_to_stop(void **state)
 {
     struct weir__control_step s;

@@ -1,5 +1,5 @@
 /* trouble_test.c - what a partition makes of thefts, refusals and handlers that fail: what is told
- * and what is not, and that it begins anew. Times are exact, as stage.h says. */
+ * and what is not, and that it begins again. Times are exact, as stage.h says. */
 #include "processor/stage.h"
 
 #include "processor/state.h"

@@ -117,7 +117,7 @@ static int64_t events(struct scene *s, uint32_t partition)
     return p.last_sequence + 1;
 }
 
-/* Who says nothing gets an id; who says its id goes on where it was. */
+/* A producer without an id gets one; one that names its id goes on where it was. */
 static void a_producer_is_told_who_it_is(void **state)
 {
     const struct {

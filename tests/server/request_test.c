@@ -293,7 +293,7 @@ static void an_empty_partition_has_exact_types(void **state)
     assert_int_equal(field(s, "is_partition_empty", WEIR__AMQP_BOOL).u, 1);
 }
 
-/* Nobody is known by a token that is not good, and nothing is said besides. */
+/* Nobody is known by a bad token, and nothing else is said. */
 static void a_bad_token_of_a_question_is_none(void **state)
 {
     struct scene *s = *state;

@@ -239,7 +239,7 @@ static void who_leaves_is_not_waited_for(void **state)
     assert_null(at.queue.last);
 }
 
-/* Who came behind it the last time is not behind it now. */
+/* What came behind it the last time is not behind it now. */
 static void who_comes_again_is_the_last(void **state)
 {
     (void)state;

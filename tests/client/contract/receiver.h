@@ -389,7 +389,7 @@ static uint64_t count_until_end(struct weir_receiver *r)
     }
 }
 
-/* All that was there when it was first asked has come by then. Who does not know says no. */
+/* All that was there when it was first asked has come by then. A receiver that does not know says no. */
 static void the_end_is_behind_all_events(void **state)
 {
     const struct weir_receiver_options o = {.size = sizeof o, .bytes_max = 4096};
