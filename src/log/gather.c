@@ -428,29 +428,11 @@ static int may_go(struct weir__recovery *r, struct weir__found *f, bool *out)
     return rc;
 }
 
-/* A process that was killed may not have come to sync the name of a spare. */
-static int use_or_remove(struct weir__recovery *r, const struct weir__found *f, bool *out_sync)
-{
-    struct weir__log *log = r->log;
-    int rc;
-
-    if (!log->spare && f->bytes == log->o.segment_bytes_max) {
-        log->spare = calloc(1, sizeof *log->spare);
-        if (!log->spare) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
-        log->spare->h.capacity = f->bytes;
-        memcpy(log->spare->name, f->name, sizeof f->name);
-        *out_sync = true;
-        return 0;
-    }
-    rc = weir__log_remove_name(log->fs, log->dir, f->name, r->err);
-    *out_sync = rc == 0;
-    return rc;
-}
-
 /* What goes is gone for good before another file can get the number that it may bear. */
 int weir__gather_clear(struct weir__recovery *r)
 {
-    bool sync = false, one, go;
+    struct weir__log *log = r->log;
+    bool removed = false, go;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < r->found_count; i++) {
@@ -460,10 +442,8 @@ int weir__gather_clear(struct weir__recovery *r)
             weir__recovery_tell(r, WEIR__LOG_IGNORED, r->found[i].name,
                                 "it is not of the log as it stands; it is kept");
         if (rc != 0 || !go || r->tell) continue; /* who only looks removes nothing */
-        one = false;
-        rc = use_or_remove(r, &r->found[i], &one);
-        sync |= one;
+        rc = weir__log_remove_name(log->fs, log->dir, r->found[i].name, r->err);
+        removed |= rc == 0;
     }
-    if (rc != 0 || !sync) return rc;
-    return weir__log_sync_names(r->log, r->err);
+    return rc == 0 && removed ? weir__log_sync_names(log, r->err) : rc;
 }

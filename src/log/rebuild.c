@@ -15,53 +15,18 @@ static const struct weir__found *newest_of(const struct weir__recovery *r)
     return newest;
 }
 
-static bool has_number(const struct weir__recovery *r, uint64_t number)
+/* A segment in front of a gap has not expired: another is lost. A spare has no header, whatever it was
+ * before. An older control file names those that had not expired then. */
+static uint64_t oldest_of(const struct weir__recovery *r, uint64_t newest)
 {
-    for (size_t i = 0; i < r->found_count && r->found[i].readable; i++)
-        if (r->found[i].h.number == number) return true;
-    return false;
-}
-
-/* The numbers that lead up to the newest without a gap; a file without a header may be in one. */
-static uint64_t first_number(const struct weir__recovery *r, uint64_t last)
-{
-    uint64_t first = last, gaps = 0;
-
-    for (size_t i = 0; i < r->found_count; i++) gaps += !r->found[i].readable;
-    for (uint64_t n = last; n-- > 1;) {
-        if (has_number(r, n))
-            first = n;
-        else if (gaps-- == 0)
-            break;
-    }
-    return first;
-}
-
-/* Whether a segment may belong in front of the row that leads up to the newest. */
-static bool may_precede(const struct weir__recovery *r, const struct weir__found *f, uint64_t first)
-{
-    const struct weir__control *c = &r->log->control;
-
-    return f->h.number < first && (r->no_control || f->h.number >= c->first_segment);
-}
-
-/* What lies in front of a gap has not expired, only because another segment is lost, and would be removed
- * if the row did not begin with it. The spare may be one that has: its header says what it was. An older
- * control file names those that had not expired then; without one a single segment is taken for the
- * spare. */
-static uint64_t first_kept(const struct weir__recovery *r, uint64_t first)
-{
-    uint64_t lowest = first;
-    size_t count = 0;
+    uint64_t from = r->no_control ? 1 : r->log->control.first_segment, oldest = newest;
 
     for (size_t i = 0; i < r->found_count && r->found[i].readable; i++) {
-        const struct weir__found *f = &r->found[i];
+        uint64_t number = r->found[i].h.number;
 
-        if (!may_precede(r, f, first)) continue;
-        if (f->h.number < lowest) lowest = f->h.number;
-        count++;
+        if (number >= from && number < oldest) oldest = number;
     }
-    return count > (r->no_control ? 1 : 0) ? lowest : first;
+    return oldest;
 }
 
 int weir__rebuild_control(struct weir__recovery *r)
@@ -76,7 +41,7 @@ int weir__rebuild_control(struct weir__recovery *r)
                           "neither the control file nor the header of any segment can be read");
     c->version = 2;
     c->last_segment = newest->h.number;
-    c->first_segment = first_kept(r, first_number(r, c->last_segment));
+    c->first_segment = oldest_of(r, c->last_segment);
     c->watermark = WEIR__LOG_ORIGIN;
     c->epoch_start = UINT64_MAX;
     for (size_t i = 0; i < r->found_count && r->found[i].readable; i++) {

@@ -14,7 +14,7 @@
  *   file longer or shorter than its header says    that segment, never written to; what its file does
  *                                                  not have any more is damage
  *   file that contradicts the others               ignored, kept
- *   file of no kept number, without kept batches   the spare, or removed
+ *   file of no kept number, without kept batches   removed
  *   bad batch below the watermark                  damage: not served, not overwritten
  *   bad batch above it                             torn: cut, saved in cut-POSITION-EPOCH.bin
  *   bytes that the disk does not give              bad bytes, block by block; blocks at or behind

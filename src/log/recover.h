@@ -90,7 +90,7 @@ bool weir__recovery_control_is_old(struct weir__recovery *, uint64_t later_at);
 /* Finds the log's segments and puts them in order. Changes nothing on disk. */
 int weir__gather(struct weir__recovery *);
 
-/* Lets go of files that are none of the log's and hold nothing of it; keeps one as the spare. */
+/* Lets go of files that are none of the log's and hold nothing of it. */
 int weir__gather_clear(struct weir__recovery *);
 
 /* Which lives a file has; once. */

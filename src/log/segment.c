@@ -111,6 +111,21 @@ int weir__segment_write_header(struct weir__file *f, const struct weir__segment_
     return rc;
 }
 
+int weir__segment_clear_header(struct weir__file *f, uint64_t capacity, struct weir_error *err)
+{
+    void *zeros = aligned_alloc(WEIR__FS_BLOCK, HEADER_BYTES);
+    struct weir__bytes part;
+    int rc;
+
+    if (!zeros) return weir__fail(err, WEIR_ENOMEM, "clearing a segment header: out of memory");
+    memset(zeros, 0, HEADER_BYTES);
+    part = weir__bytes_of(zeros, HEADER_BYTES);
+    rc = f->ops->write(f, &part, 1, 0, err);
+    if (rc == 0) rc = f->ops->write(f, &part, 1, capacity - HEADER_BYTES, err);
+    free(zeros);
+    return rc;
+}
+
 static uint32_t heads_bytes_max(uint32_t version, uint32_t partitions)
 {
     uint32_t producers = version == 1 ? WEIR__PRODUCERS_OF_VERSION_1 : 0;

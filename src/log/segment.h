@@ -67,6 +67,9 @@ uint32_t weir__segment_heads_bytes(uint32_t partitions);
 int weir__segment_write_header(struct weir__file *, const struct weir__segment_header *,
                                uint64_t hub_id, const uint8_t *heads, struct weir_error *);
 
+/* Takes both copies of the header away, and leaves the batches. */
+int weir__segment_clear_header(struct weir__file *, uint64_t capacity, struct weir_error *);
+
 /* Reads the header alone, of whichever copy is good: that at the front, however long the file is, or
  * that at the end. WEIR_ECORRUPT: neither is. WEIR_EVERSION. */
 int weir__segment_read_header(struct weir__file *, uint64_t hub_id,

@@ -1,8 +1,9 @@
 /* spare.c - a file that is ready to become the next segment, and space that is given back.
  *
  * While a hub is in use the keeper has one ready before it is needed, or makes one of a segment
- * that has expired, so that a roll needs neither space nor a descriptor. A hub that nobody uses has
- * none. What a sealed segment has reserved between its batches and its index is released, and when
+ * that has expired, so that a roll needs neither space nor a descriptor. Its header is taken away: should
+ * the control file be lost, no opening takes it for what it was. A hub that nobody uses has none, and
+ * one that is opened removes what was its spare. What a sealed segment has reserved between its batches and its index is released, and when
  * nothing is appended any more, so is what the active one has reserved: with the next batch that
  * needs it, it is had again before that is taken in, or the log rolls. */
 #include <stdlib.h>
@@ -29,19 +30,6 @@ static bool needed_soon(const struct weir__log *log)
 
     return in_use(log) && ((log->filling_fast && active->h.capacity >= FAST_BYTES) ||
                            log->tail.end - active->h.base >= active->h.capacity / 2);
-}
-
-/* With its space reserved and its handle open: a roll onto it needs nothing more. Without lock. */
-static int make_ready(struct weir__log *log, struct weir__segment *seg, struct weir_error *err)
-{
-    int rc = 0;
-
-    if (!seg->file)
-        rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_DIRECT, &seg->file, err);
-    if (rc == 0 && seg->disk_bytes < seg->h.capacity)
-        rc = seg->file->ops->allocate(seg->file, seg->h.capacity, err);
-    if (rc == 0) seg->disk_bytes = seg->h.capacity;
-    return rc;
 }
 
 /* From here on, until end_making, the keeper may have space that a roll looks for. The lock is let go of
@@ -82,41 +70,42 @@ static void drop(struct weir__log *log)
     weir__mutex_lock(&log->lock);
 }
 
-/* One that was found when the log was opened has no handle yet. */
-static int look_after(struct weir__log *log, struct weir_error *err)
+static int make(struct weir__log *log, struct weir_error *err)
 {
-    struct weir__segment *seg = log->spare;
-    int rc;
-
-    if (!in_use(log) || !weir__capacity_suits(log, seg->h.capacity)) {
-        drop(log);
-        return 0;
-    }
-    if (seg->file) return 0;
-    log->spare = NULL;
-    begin_making(log);
-    rc = make_ready(log, seg, err);
-    end_making(log);
-    put_back(log, seg);
-    return rc == WEIR_ENOSPACE ? 0 : rc;
-}
-
-int weir__spare_prepare(struct weir__log *log, struct weir_error *err)
-{
+    uint64_t capacity = weir__capacity_next(log, true, 0);
     struct weir__segment *seg = NULL;
-    uint64_t capacity;
     int rc;
 
-    if (log->failed || log->headed) return 0;
-    if (log->spare) return look_after(log, err);
-    if (!needed_soon(log)) return 0;
-    capacity = weir__capacity_next(log, true, 0);
     begin_making(log);
     rc = weir__log_make_segment(log, capacity, capacity, &seg, err);
     end_making(log);
     if (rc == 0) put_back(log, seg);
     log->spare_refused = rc != 0;
     return rc == WEIR_ENOSPACE ? 0 : rc; /* the roll will tell, if it needs one */
+}
+
+int weir__spare_prepare(struct weir__log *log, struct weir_error *err)
+{
+    if (log->failed || log->headed) return 0;
+    if (log->spare && (!in_use(log) || !weir__capacity_suits(log, log->spare->h.capacity)))
+        drop(log);
+    else if (!log->spare && needed_soon(log))
+        return make(log, err);
+    return 0;
+}
+
+/* With its space reserved and its handle open: a roll onto it needs nothing more. Without lock. */
+static int make_ready(struct weir__log *log, struct weir__segment *seg)
+{
+    int rc = 0;
+
+    if (!seg->file)
+        rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_DIRECT, &seg->file, NULL);
+    if (rc == 0 && seg->disk_bytes < seg->h.capacity)
+        rc = seg->file->ops->allocate(seg->file, seg->h.capacity, NULL);
+    if (rc == 0) rc = weir__segment_clear_header(seg->file, seg->h.capacity, NULL);
+    if (rc == 0) seg->disk_bytes = seg->h.capacity;
+    return rc;
 }
 
 void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
@@ -138,7 +127,7 @@ void weir__spare_recycle(struct weir__log *log, struct weir__segment *seg)
         seg->hole_len = 0;
     }
     begin_making(log);
-    if (reuse) rc = make_ready(log, seg, NULL);
+    if (reuse) rc = make_ready(log, seg);
     if (!reuse || rc != 0) weir__log_remove_file(log, seg);
     end_making(log);
     if (!reuse)
@@ -175,30 +164,20 @@ static bool suits(const struct weir__segment *seg, const struct weir__spare_orde
     return o->full ? cap >= o->enough : cap == o->capacity;
 }
 
-static int use(struct weir__log *log, struct weir__segment *spare, struct weir__segment **out,
-               struct weir_error *err)
-{
-    int rc = make_ready(log, spare, err);
-
-    if (rc == 0)
-        *out = spare;
-    else
-        give(log, spare);
-    return rc;
-}
-
 static int take_or_make(struct weir__log *log, const struct weir__spare_order *o,
                         struct weir__segment **out, struct weir_error *err)
 {
     struct weir__segment *spare = take(log);
     int rc;
 
-    *out = NULL;
-    if (spare && suits(spare, o)) return use(log, spare, out, err);
+    *out = spare;
+    if (spare && suits(spare, o)) return 0;
     rc = weir__log_make_segment(log, o->capacity, spare ? o->capacity : o->least, out, err);
     if (!spare) return rc;
-    if (rc == WEIR_ENOSPACE && spare->h.capacity >= o->least && spare->h.capacity <= o->most)
-        return use(log, spare, out, err);
+    if (rc == WEIR_ENOSPACE && spare->h.capacity >= o->least && spare->h.capacity <= o->most) {
+        *out = spare;
+        return 0;
+    }
     if (rc != WEIR_ENOSPACE) {
         give(log, spare);
         return rc;

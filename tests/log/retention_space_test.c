@@ -367,6 +367,39 @@ static void a_roll_onto_a_spare_needs_no_descriptor(void **state)
     simfs_fail(w->disk, NULL);
 }
 
+static bool has_header(struct workload *w, const struct weir__segment *seg)
+{
+    struct weir__fs *fs = simfs_fs(w->disk);
+    struct weir__segment_header h;
+    struct weir__file *f = NULL;
+    int bad, rc;
+
+    assert_int_equal(weir__log_open_name(fs, WORKLOAD_DIR, seg->name, WEIR__FS_READ_ONLY, &f, NULL),
+                     0);
+    rc = weir__segment_read_header(f, w->options.hub_id, &h, &bad, NULL);
+    weir__file_close(f);
+    return rc == 0;
+}
+
+/* Should the control file be lost, no opening takes it for what it was. */
+static void a_spare_does_not_say_what_it_was(void **state)
+{
+    struct workload *w = *state;
+    char first[WEIR__SEGMENT_NAME_BYTES];
+
+    w->history->may_expire = true;
+    w->history->keep_from_ms = INT64_MAX;
+    w->options.retain_bytes = 2u << 20;
+    start(w);
+    do {
+        memcpy(first, w->log->segments[0]->name, sizeof first);
+        assert_true(has_header(w, w->log->segments[0]));
+        put(w, 9000);
+        step(w);
+    } while (!w->log->spare || strcmp(w->log->spare->name, first) != 0);
+    assert_false(has_header(w, w->log->spare));
+}
+
 /* An expiry that cannot read where partitions begin waits for the next look. */
 static void an_expiry_without_a_descriptor_waits(void **state)
 {
@@ -499,6 +532,7 @@ int main(void)
         ON_SIM(upkeep_rolls_when_there_is_room),
         ON_SIM(a_roll_survives_every_shortage),
         ON_SIM(a_roll_onto_a_spare_needs_no_descriptor),
+        ON_SIM(a_spare_does_not_say_what_it_was),
         ON_SIM(an_expiry_without_a_descriptor_waits),
         ON_SIM(a_removal_that_fails_is_told),
         ON_SIM(stats_tell_what_is_kept),
