@@ -152,10 +152,23 @@ static int ends_in(struct weir__recovery *r, struct weir__segment *seg, bool *kn
     return rc == WEIR_ECORRUPT ? 0 : rc;
 }
 
+/* What was in the lost segments from the i-th on, nobody knows. */
+static void lose_between(struct weir__recovery *r, size_t i)
+{
+    const struct weir__log *log = r->log;
+
+    for (; i + 1 < log->segment_count; i++) {
+        const struct weir__segment *seg = log->segments[i];
+
+        if (seg->lost) weir__gaps_damage(&r->gaps, seg->h.base, seg->h.base + seg->h.capacity);
+    }
+}
+
 /* The heads at the end of the segments before. The control file has them, but when that is gone. */
 static int heads_before(struct weir__recovery *r)
 {
     struct weir__log *log = r->log;
+    size_t i = log->segment_count - 1;
     bool *known, all = false;
     int rc = 0;
 
@@ -163,10 +176,11 @@ static int heads_before(struct weir__recovery *r)
     known = calloc(log->partitions, sizeof *known);
     if (!known) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
     weir__mutex_lock(&log->lock);
-    for (size_t i = log->segment_count - 1; rc == 0 && !all && i-- > 0;)
+    while (rc == 0 && !all && i-- > 0)
         if (!log->segments[i]->lost) rc = ends_in(r, log->segments[i], known, &all);
     weir__mutex_unlock(&log->lock);
     free(known);
+    if (rc == 0) lose_between(r, all ? i : 0);
     return rc;
 }
 

@@ -9,76 +9,18 @@
 
 #include "log/recover.h"
 
-#define WINDOW_BYTES (1u << 20)
-
 /* ---- looking into a file ---- */
-
-static struct weir__life *life_of(struct weir__found *f, uint64_t base, uint64_t secret)
-{
-    for (int i = 0; i < f->life_count; i++)
-        if (f->lives[i].base == base && f->lives[i].secret == secret) return &f->lives[i];
-    return NULL;
-}
-
-static void see_header(struct weir__recovery *r, struct weir__found *f, const uint8_t *at,
-                       uint64_t offset)
-{
-    const uint64_t secrets[2] = {r->log->control.secret, 0};
-
-    for (int i = secrets[0] == 0; i < 2; i++) {
-        struct weir__batch_stamp stamp = weir__batch_stamp(r->log->o.hub_id, secrets[i]);
-        struct weir__batch_header h;
-        uint64_t base;
-
-        if (weir__load32(at) != stamp.magic || !weir__batch_decode(at, &stamp, &h)) continue;
-        base = h.position - offset;
-        if (h.position < WEIR__LOG_ORIGIN + offset || base % WEIR__FS_BLOCK != 0) continue;
-        if (life_of(f, base, secrets[i]) || f->life_count == WEIR__RECOVERY_LIVES_MAX) continue;
-        f->lives[f->life_count++] = (struct weir__life){base, secrets[i], h};
-    }
-}
-
-static void see_window(struct weir__recovery *r, struct weir__found *f, const uint8_t *window,
-                       size_t len, uint64_t offset)
-{
-    for (size_t i = 0; i + 8 <= len; i += 8) {
-        if (weir__load64(window + i) == 0) continue;
-        if (i + WEIR__BATCH_HEADER_BYTES <= len) see_header(r, f, window + i, offset + i);
-    }
-}
-
-static int see_all(struct weir__recovery *r, struct weir__found *f, struct weir__file *file,
-                   uint8_t *window)
-{
-    struct weir__bad_blocks bad = {0};
-    uint64_t at = 0;
-    size_t got = 0;
-    int rc = 0;
-
-    while (rc == 0 && at < f->bytes) { /* windows overlap, so that none cuts a header in two */
-        rc = weir__blocks_read(file, window, WINDOW_BYTES, at, &got, &bad, r->err);
-        if (rc != 0 || got == 0) break;
-        see_window(r, f, window, got, at);
-        at += got > WEIR__FS_BLOCK ? got - WEIR__FS_BLOCK : got;
-        if (got < WINDOW_BYTES) break;
-    }
-    return rc;
-}
 
 int weir__adopt_probe(struct weir__recovery *r, struct weir__found *f)
 {
     struct weir__log *log = r->log;
     struct weir__file *file = NULL;
-    uint8_t *window;
     int rc;
 
     if (f->probed) return 0;
-    window = aligned_alloc(WEIR__FS_BLOCK, WINDOW_BYTES);
-    if (!window) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
     rc = weir__log_open_name(log->fs, log->dir, f->name, WEIR__FS_READ_ONLY, &file, r->err);
-    if (rc == 0) rc = see_all(r, f, file, window);
+    if (rc == 0) rc = weir__lives_read(file, log->o.hub_id, log->control.secret, &f->lives, r->err);
     weir__file_close(file);
-    free(window);
     f->probed = rc == 0;
     return rc;
 }
@@ -121,8 +63,8 @@ static const struct weir__life *fitting(const struct weir__found *f, struct gap 
 {
     const struct weir__life *best = NULL;
 
-    for (int i = 0; i < f->life_count && (gap.from || gap.to); i++) {
-        const struct weir__life *l = &f->lives[i];
+    for (int i = 0; i < f->lives.count && (gap.from || gap.to); i++) {
+        const struct weir__life *l = &f->lives.at[i];
 
         if (gap.from && gap.from != l->base) continue;
         if (gap.to && gap.to != l->base + whole_bytes(f)) continue;
@@ -194,7 +136,7 @@ static int adopt_active(struct weir__recovery *r)
             continue;
         rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
-        l = life_of(f, a->base, log->control.secret);
+        l = weir__lives_of(&f->lives, a->base, log->control.secret);
         if (!l && f->bytes != a->capacity) continue;
         adopt(r, seg, f, l, a->base, a->data);
         seg->data = a->data;
@@ -223,26 +165,21 @@ static int adopt_one(struct weir__recovery *r, size_t i, bool *out_done)
     return 0;
 }
 
-/* The life that begins where a segment does; no other has that secret and that place, so the file may
- * have had another length. */
-static const struct weir__life *beginning(const struct weir__found *f, struct gap gap)
-{
-    for (int i = 0; i < f->life_count && gap.from; i++)
-        if (f->lives[i].base == gap.from && f->lives[i].secret != 0) return &f->lives[i];
-    return NULL;
-}
-
-/* A file that was cut, or made longer, when none of the right length is left. */
+/* A file that was cut, or made longer, when none of the right length is left. No other has batches of that
+ * secret and that place. */
 static void adopt_by_beginning(struct weir__recovery *r, size_t i)
 {
     struct weir__segment *seg = r->log->segments[i];
+    uint64_t secret = r->log->control.secret;
     struct gap gap = gap_at(r->log, i);
 
     if (seg->h.number == 1) gap.from = WEIR__LOG_ORIGIN;
     for (size_t k = 0; seg->lost && k < r->found_count; k++) {
         struct weir__found *f = &r->found[k];
-        const struct weir__life *l = f->readable || f->taken ? NULL : beginning(f, gap);
+        const struct weir__life *l;
 
+        if (f->readable || f->taken || secret == 0) continue;
+        l = weir__lives_of(&f->lives, gap.from, secret);
         if (!l || (gap.to && gap.to <= l->base)) continue;
         adopt(r, seg, f, l, l->base, 0);
         if (gap.to) seg->h.capacity = gap.to - l->base;
@@ -260,7 +197,7 @@ static void adopt_by_size(struct weir__recovery *r, size_t i)
     for (size_t k = 0; k < r->found_count; k++) {
         struct weir__found *f = &r->found[k];
 
-        if (f->readable || f->taken || f->life_count > 0 || whole_bytes(f) != gap.to - gap.from)
+        if (f->readable || f->taken || f->lives.count > 0 || whole_bytes(f) != gap.to - gap.from)
             continue;
         if (only) return;
         only = f;
@@ -292,35 +229,21 @@ int weir__adopt(struct weir__recovery *r)
 
 /* ---- behind the last one, and before the first ---- */
 
-static int push_headless(struct weir__recovery *r, struct weir__found *f,
-                         const struct weir__life *l)
+static int push(struct weir__recovery *r, struct weir__found *f, const struct weir__life *l)
 {
-    struct weir__log *log = r->log;
-    struct weir__segment *seg = calloc(1, sizeof *seg);
-    int rc;
+    uint64_t number = weir__log_active(r->log)->h.number + 1;
+    int rc = weir__gather_push(r, number, f->readable ? f : NULL);
 
-    if (!seg) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
-    seg->h.number = weir__log_active(log)->h.number + 1;
-    adopt(r, seg, f, l, l->base, 0);
-    if (f->readable) {
-        seg->h = f->h;
-        seg->headless = false;
-        seg->spoilt = f->bytes != f->h.capacity;
-        seg->stamp = weir__batch_stamp(log->o.hub_id, seg->h.secret);
-        seg->data = f->h.base + weir__segment_front_bytes(f->h.heads_bytes);
-    }
-    rc = weir__log_push_segment(log, seg, r->err);
-    if (rc != 0) weir__segment_close(seg);
+    if (rc == 0 && !f->readable) adopt(r, weir__log_active(r->log), f, l, l->base, 0);
     return rc;
 }
 
 /* The file that goes on where the last segment ends, and has batches. */
-static int find_beyond(struct weir__recovery *r, struct weir__found **out,
-                       const struct weir__life **out_life)
+static int find_next(struct weir__recovery *r, struct weir__found **out,
+                     const struct weir__life **out_life)
 {
     const struct weir__segment *last = weir__log_active(r->log);
 
-    *out = NULL;
     for (size_t i = 0; !last->lost && !*out && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
         int rc;
@@ -333,6 +256,52 @@ static int find_beyond(struct weir__recovery *r, struct weir__found **out,
         *out = f;
     }
     return 0;
+}
+
+/* Where the last segment ends; of a lost one the control file may know it. */
+static uint64_t end_of_row(const struct weir__log *log)
+{
+    const struct weir__control_active *a = &log->control.active;
+
+    if (log->segments[log->segment_count - 1]->lost && a->capacity) return a->base + a->capacity;
+    for (size_t i = log->segment_count; i-- > 0;) {
+        const struct weir__segment *seg = log->segments[i];
+
+        if (!seg->lost) return seg->h.base + seg->h.capacity;
+    }
+    return WEIR__LOG_ORIGIN;
+}
+
+/* The next of the files without a header, wherever it begins: what would lie in front of it is lost. */
+static int find_later(struct weir__recovery *r, struct weir__found **out,
+                      const struct weir__life **out_life)
+{
+    uint64_t end = end_of_row(r->log);
+
+    for (size_t i = 0; i < r->found_count; i++) {
+        struct weir__found *f = &r->found[i];
+        const struct weir__life *l;
+        int rc;
+
+        if (f->taken || f->readable) continue;
+        rc = weir__adopt_probe(r, f);
+        if (rc != 0) return rc;
+        l = weir__lives_behind(&f->lives, end, r->log->control.secret);
+        if (!l || (*out && (*out_life)->base <= l->base)) continue;
+        *out = f;
+        *out_life = l;
+    }
+    return 0;
+}
+
+static int find_beyond(struct weir__recovery *r, struct weir__found **out,
+                       const struct weir__life **out_life)
+{
+    int rc;
+
+    *out = NULL;
+    rc = find_next(r, out, out_life);
+    return rc != 0 || *out ? rc : find_later(r, out, out_life);
 }
 
 /* Without a control file nobody knows which segment is the oldest: one whose header is gone as well
@@ -366,7 +335,7 @@ static int adopt_before(struct weir__recovery *r)
     while (rc == 0 && f) {
         struct weir__segment *seg;
 
-        rc = push_headless(r, f, l);
+        rc = push(r, f, l);
         if (rc != 0) break;
         seg = weir__log_active(log);
         memmove(log->segments + 1, log->segments,
@@ -387,9 +356,13 @@ int weir__adopt_beyond(struct weir__recovery *r)
     int rc = find_beyond(r, &f, &l);
 
     while (rc == 0 && f) {
-        rc = push_headless(r, f, l);
+        const struct weir__segment *last = weir__log_active(r->log);
+
+        if (!last->lost && l->base > last->h.base + last->h.capacity)
+            rc = weir__gather_push(r, last->h.number + 1, NULL);
+        if (rc == 0) rc = push(r, f, l);
         if (rc != 0) break;
-        r->log->control.last_segment++;
+        r->log->control.last_segment = weir__log_active(r->log)->h.number;
         if (!r->no_control && !r->unsure)
             weir__recovery_tell(r, WEIR__LOG_CONTROL, "control",
                                 "it is older than segment %" PRIu64, r->log->control.last_segment);

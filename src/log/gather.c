@@ -115,20 +115,28 @@ static void sort_files(struct weir__recovery *r)
 
 /* ---- the row ---- */
 
-static int add_segment(struct weir__recovery *r, uint64_t number, struct weir__found *f)
+/* Nobody's file. */
+static void lose(struct weir__segment *seg, uint64_t number)
+{
+    seg->lost = true;
+    seg->h = (struct weir__segment_header){.number = number,
+                                           .version = WEIR__SEGMENT_VERSION,
+                                           .producers = WEIR__PRODUCERS_TURN_UNKNOWN};
+    snprintf(seg->name, sizeof seg->name, "(missing)");
+}
+
+int weir__gather_push(struct weir__recovery *r, uint64_t number, struct weir__found *f)
 {
     struct weir__log *log = r->log;
     struct weir__segment *seg = calloc(1, sizeof *seg);
     int rc;
 
     if (!seg) return weir__fail(r->err, WEIR_ENOMEM, "out of memory");
-    seg->lost = !f;
-    seg->h.number = number;
-    seg->h.version = WEIR__SEGMENT_VERSION;
-    seg->h.producers = WEIR__PRODUCERS_TURN_UNKNOWN;
-    snprintf(seg->name, sizeof seg->name, "%s", f ? f->name : "(missing)");
+    lose(seg, number);
     if (f) {
+        seg->lost = false;
         f->taken = true;
+        snprintf(seg->name, sizeof seg->name, "%s", f->name);
         seg->h = f->h;
         seg->disk_bytes = f->used;
         seg->data = f->h.base + weir__segment_front_bytes(f->h.heads_bytes);
@@ -170,9 +178,9 @@ static int make_row(struct weir__recovery *r)
     for (uint64_t n = c->first_segment; rc == 0 && n <= c->last_segment; n++) {
         while (i < r->found_count && r->found[i].readable && r->found[i].h.number < n) i++;
         if (i < r->found_count && r->found[i].readable && r->found[i].h.number == n)
-            rc = add_segment(r, n, &r->found[i]);
+            rc = weir__gather_push(r, n, &r->found[i]);
         else
-            rc = add_segment(r, n, NULL);
+            rc = weir__gather_push(r, n, NULL);
     }
     return rc;
 }
@@ -200,11 +208,7 @@ static void drop_overlaps(struct weir__recovery *r)
                                 ", but reaches into the one behind it",
                                 seg->h.number);
             found_named(r, seg->name)->taken = false;
-            seg->h = (struct weir__segment_header){.number = seg->h.number,
-                                                   .version = WEIR__SEGMENT_VERSION,
-                                                   .producers = WEIR__PRODUCERS_TURN_UNKNOWN};
-            snprintf(seg->name, sizeof seg->name, "(missing)");
-            seg->lost = true;
+            lose(seg, seg->h.number);
             continue;
         }
         next_base = seg->h.base;
@@ -332,26 +336,35 @@ static bool has_last(const struct weir__recovery *r)
     return false;
 }
 
-static bool has_batches(const struct weir__found *f)
+static bool has_batches(const struct weir__recovery *r, const struct weir__found *f)
 {
-    for (int k = 0; k < f->life_count; k++)
-        if (f->lives[k].base == f->h.base && f->lives[k].secret) return true;
-    return false;
+    uint64_t secret = r->log->control.secret;
+
+    return secret && weir__lives_of(&f->lives, f->h.base, secret);
+}
+
+/* Whether a file without a header is of a segment between the last one of the control file and another. */
+static bool is_between(const struct weir__recovery *r, const struct weir__found *f, uint64_t to)
+{
+    const struct weir__control *c = &r->log->control;
+    const struct weir__life *l = weir__lives_behind(&f->lives, c->active.base + 1, c->secret);
+
+    return l && l->base < to;
 }
 
 /* Whether there are fewer files with batches than numbers between the last segment of the control file and
  * this one, so that no row leads from the one to the other. */
-static int lacks_between(struct weir__recovery *r, uint64_t number, bool *out)
+static int lacks_between(struct weir__recovery *r, const struct weir__found *to, bool *out)
 {
-    uint64_t last = r->log->control.last_segment, missing = number - last - 1;
+    uint64_t last = r->log->control.last_segment, missing = to->h.number - last - 1;
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && missing > 0 && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
 
-        if (f->readable && (f->h.number <= last || f->h.number >= number)) continue;
+        if (f->readable && (f->h.number <= last || f->h.number >= to->h.number)) continue;
         rc = weir__adopt_probe(r, f);
-        missing -= f->readable ? has_batches(f) : f->life_count > 0;
+        missing -= f->readable ? has_batches(r, f) : is_between(r, f, to->h.base);
     }
     *out = missing > 0;
     return rc;
@@ -374,8 +387,8 @@ static int is_outdated(struct weir__recovery *r, bool *out)
         if (!f->readable || f->h.number <= c->last_segment || f->h.secret != c->secret) continue;
         if (f->h.number - c->last_segment >= SEGMENTS_MAX) continue; /* it is none of the row */
         rc = weir__adopt_probe(r, f);
-        if (rc != 0 || !has_batches(f)) continue;
-        rc = lacks_between(r, f->h.number, &lacks);
+        if (rc != 0 || !has_batches(r, f)) continue;
+        rc = lacks_between(r, f, &lacks);
         *out = rc == 0 && (without_last || lacks);
     }
     return rc;
@@ -423,8 +436,8 @@ static int may_go(struct weir__recovery *r, struct weir__found *f, bool *out)
     if (f->readable && f->h.number <= log->control.last_segment) return 0;
     rc = weir__adopt_probe(r, f);
     *out = rc == 0;
-    for (int i = 0; i < f->life_count; i++)
-        if (f->lives[i].base >= kept) *out = false;
+    for (int i = 0; i < f->lives.count; i++)
+        if (f->lives.at[i].base >= kept) *out = false;
     return rc;
 }
 

@@ -9,16 +9,8 @@
 #ifndef WEIR_LOG_RECOVER_H
 #define WEIR_LOG_RECOVER_H
 
+#include "log/lives.h"
 #include "log/state.h"
-
-#define WEIR__RECOVERY_LIVES_MAX 8 /* of one file, that are told apart */
-
-/* Batches of one segment in a file. A file that was used again can hold those of several. */
-struct weir__life {
-    uint64_t base;
-    uint64_t secret; /* 0: of format version 1 */
-    struct weir__batch_header first;
-};
 
 /* A segment file of the folder. */
 struct weir__found {
@@ -32,8 +24,7 @@ struct weir__found {
     bool taken; /* it is a segment of the log */
     struct weir__segment_header h;
     bool probed;
-    struct weir__life lives[WEIR__RECOVERY_LIVES_MAX];
-    int life_count;
+    struct weir__lives lives;
 };
 
 /* Unreadable ranges of the last segment; see gaps.c. */
@@ -63,9 +54,9 @@ struct weir__recovery {
     struct weir__log *log;
     struct weir_error *err;
     bool no_control;
-    bool unsure;  /* the control file knows less than the segments: of epochs, and of the end */
-    bool old;     /* it is an older copy: the end may have been acknowledged */
-    bool missing; /* a segment is lost, and perhaps only its header is */
+    bool unsure;      /* the control file knows less than the segments: of epochs, and of the end */
+    bool old;         /* it is an older copy: the end may have been acknowledged */
+    bool missing;     /* a segment is lost, and perhaps only its header is */
     struct weir__found *found;
     size_t found_count, found_cap;
 
@@ -89,6 +80,9 @@ bool weir__recovery_control_is_old(struct weir__recovery *, uint64_t later_at);
 
 /* Finds the log's segments and puts them in order. Changes nothing on disk. */
 int weir__gather(struct weir__recovery *);
+
+/* Puts a segment behind the row; f NULL: it is lost. */
+int weir__gather_push(struct weir__recovery *, uint64_t number, struct weir__found *f);
 
 /* Lets go of files that are none of the log's and hold nothing of it. */
 int weir__gather_clear(struct weir__recovery *);

@@ -87,7 +87,7 @@ static struct weir__found *add_file(struct world *w, uint64_t bytes)
 
 static void add_life(struct weir__found *f, uint64_t base, uint64_t secret)
 {
-    f->lives[f->life_count++] =
+    f->lives.at[f->lives.count++] =
         (struct weir__life){base, secret, {.position = base + 3 * BLOCK + 8, .time_ms = 7}};
 }
 
@@ -120,8 +120,8 @@ static void all_of_a_large_file_is_looked_at(void **state)
     f->probed = false;
     assert_int_equal(weir__adopt_probe(&w->r, f), 0);
     assert_true(f->probed);
-    assert_int_equal(f->life_count, 3);
-    for (uint64_t i = 0; i < 3; i++) assert_int_equal(f->lives[i].base, BASE(i + 1));
+    assert_int_equal(f->lives.count, 3);
+    for (uint64_t i = 0; i < 3; i++) assert_int_equal(f->lives.at[i].base, BASE(i + 1));
     free(bytes);
     world_free(w);
 }
@@ -224,8 +224,8 @@ static void a_first_batch_at_a_block_is_the_first(void **state)
         add_segment(w, 2, false);
         seg = add_segment(w, 2, true);
         add_life(f, BASE(2), SECRET);
-        f->lives[0].first.position = cases[i].position;
-        f->lives[0].first.before.bytes = cases[i].before;
+        f->lives.at[0].first.position = cases[i].position;
+        f->lives.at[0].first.before.bytes = cases[i].before;
         assert_int_equal(weir__adopt(&w->r), 0);
         assert_false(seg->lost);
         assert_int_equal(seg->data, cases[i].data);
@@ -307,14 +307,15 @@ static void batches_behind_the_end_are_one_more_segment(void **state)
         bool taken, readable;
         uint64_t number, base; /* of its header */
         uint64_t life;         /* 0: it has no batches */
-        bool fits;
+        uint64_t last;         /* the segment that it becomes; 1: none */
     } cases[] = {
-        {false, false, 0, 0, BASE(2), true},       {true, false, 0, 0, BASE(2), false},
-        {false, false, 0, 0, BASE(3), false},      {false, false, 0, 0, 0, false},
-        {false, true, 2, BASE(2), BASE(2), true},  {false, true, 3, BASE(2), BASE(2), false},
-        {false, true, 2, BASE(3), BASE(2), false}, /* its batches are not those of its header */
-        {false, true, 2, BASE(2), 0, false},       /* a roll that was cut */
-        {true, true, 2, BASE(2), BASE(2), false},
+        {false, false, 0, 0, BASE(2), 2},      {true, false, 0, 0, BASE(2), 1},
+        {false, false, 0, 0, BASE(3), 3},      {false, false, 0, 0, 0, 1},
+        {true, false, 0, 0, BASE(3), 1},       {false, false, 0, 0, BASE(2) - BLOCK, 1},
+        {false, true, 2, BASE(2), BASE(2), 2}, {false, true, 3, BASE(2), BASE(2), 1},
+        {false, true, 2, BASE(3), BASE(2), 1}, /* its batches are not those of its header */
+        {false, true, 2, BASE(2), 0, 1},       /* a roll that was cut */
+        {true, true, 2, BASE(2), BASE(2), 1},  {false, true, 3, BASE(3), BASE(3), 1},
     };
 
     (void)state;
@@ -333,17 +334,22 @@ static void batches_behind_the_end_are_one_more_segment(void **state)
                                              .heads_bytes = BLOCK + 1};
         if (cases[i].life) add_life(f, cases[i].life, SECRET);
         assert_int_equal(weir__adopt_beyond(&w->r), 0);
-        if ((log->segment_count == 2) != cases[i].fits) fail_msg("case %zu", i);
-        assert_int_equal(w->r.unsure, cases[i].fits);
-        assert_int_equal(log->control.last_segment, cases[i].fits ? 2 : 1);
-        assert_string_equal(w->said, cases[i].fits ? "control: it is older than segment 2" : "");
-        if (cases[i].fits) {
+        if (log->segment_count != cases[i].last) fail_msg("case %zu", i);
+        assert_int_equal(w->r.unsure, cases[i].last > 1);
+        assert_int_equal(log->control.last_segment, cases[i].last);
+        if (cases[i].last == 1) {
+            assert_string_equal(w->said, "");
+        } else {
             const struct weir__segment *seg = weir__log_active(log);
+            char want[64];
 
-            assert_int_equal(seg->h.number, 2);
-            assert_int_equal(seg->h.base, BASE(2));
+            snprintf(want, sizeof want, "control: it is older than segment %d", (int)cases[i].last);
+            assert_string_equal(w->said, want);
+            assert_int_equal(seg->h.number, cases[i].last);
+            assert_int_equal(seg->h.base, cases[i].life);
+            assert_int_equal(log->segments[1]->lost, cases[i].last == 3);
             assert_int_equal(seg->headless, !cases[i].readable);
-            assert_int_equal(seg->data, BASE(2) + (cases[i].readable ? 3 : 2) * BLOCK);
+            assert_int_equal(seg->data, cases[i].life + (cases[i].readable ? 3 : 2) * BLOCK);
             assert_true(f->taken);
         }
         world_free(w);
@@ -369,16 +375,59 @@ static void more_than_one_can_lie_behind_the_end(void **state)
     world_free(w);
 }
 
-static void nothing_lies_behind_a_lost_one(void **state)
+/* The control file may know where a lost one ends; else anything behind the one before it is later. */
+static void what_lies_behind_a_lost_one_shows_where_it_ends(void **state)
 {
-    struct world *w = world_new();
+    static const struct {
+        uint64_t capacity; /* of the lost segment, as the control file has it; 0: it has not */
+        uint64_t life, secret;
+        size_t segments;
+    } cases[] = {
+        {BYTES, BASE(3), SECRET, 3}, {BYTES, BASE(5), SECRET, 3},
+        {BYTES, BASE(3), 0, 2},      {BYTES, BASE(3) - BLOCK, SECRET, 2},
+        {0, BASE(3), SECRET, 3},     {0, BASE(2), SECRET, 3},
+        {0, BASE(1), SECRET, 2},     {0, BASE(3), 0, 2},
+    };
 
     (void)state;
-    add_segment(w, 2, true);
-    add_life(add_file(w, BYTES), BYTES, SECRET);
-    assert_int_equal(weir__adopt_beyond(&w->r), 0);
-    assert_int_equal(w->r.log->segment_count, 1);
-    world_free(w);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct world *w = world_new();
+        struct weir__log *log = w->r.log;
+
+        add_segment(w, 2, false);
+        add_segment(w, 2, true);
+        log->control.active =
+            (struct weir__control_active){.base = BASE(2), .capacity = cases[i].capacity};
+        add_life(add_file(w, BYTES), cases[i].life, cases[i].secret);
+        assert_int_equal(weir__adopt_beyond(&w->r), 0);
+        if (log->segment_count != cases[i].segments) fail_msg("case %zu", i);
+        assert_int_equal(log->control.last_segment, cases[i].segments);
+        assert_true(log->segments[1]->lost);
+        world_free(w);
+    }
+}
+
+/* The nearest first, whatever the order of the files. */
+static void what_lies_later_is_put_in_order(void **state)
+{
+    static const struct {
+        uint64_t lives[2];
+    } cases[] = {{{BASE(5), BASE(4)}}, {{BASE(4), BASE(5)}}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct world *w = world_new();
+        struct weir__log *log = w->r.log;
+
+        add_segment(w, 2, false);
+        for (int k = 0; k < 2; k++) add_life(add_file(w, BYTES), cases[i].lives[k], SECRET);
+        assert_int_equal(weir__adopt_beyond(&w->r), 0);
+        assert_int_equal(log->segment_count, 4);
+        assert_true(log->segments[1]->lost);
+        assert_int_equal(log->segments[2]->h.base, BASE(4));
+        assert_int_equal(log->segments[3]->h.base, BASE(5));
+        world_free(w);
+    }
 }
 
 /* ---- before the first one ---- */
@@ -433,7 +482,8 @@ int main(void)
         cmocka_unit_test(the_last_file_is_what_the_control_file_says),
         cmocka_unit_test(batches_behind_the_end_are_one_more_segment),
         cmocka_unit_test(more_than_one_can_lie_behind_the_end),
-        cmocka_unit_test(nothing_lies_behind_a_lost_one),
+        cmocka_unit_test(what_lies_behind_a_lost_one_shows_where_it_ends),
+        cmocka_unit_test(what_lies_later_is_put_in_order),
         cmocka_unit_test(without_a_control_file_the_row_can_begin_earlier),
     };
 
