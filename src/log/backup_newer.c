@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "log/backup.h"
+#include "log/lives.h"
 #include "log/state.h"
 
 #define FOUND 1 /* what a scan stops with */
@@ -58,7 +59,7 @@ struct newer {
     struct weir_error *err;
 };
 
-/* A file without a header, as if it went on behind the last segment. A spare has no batch there. */
+/* As if a file without a header went on behind the last segment. */
 static void suppose_next(const struct weir__backup_moment *m, const struct weir__backup_log *log,
                          struct weir__segment *seg)
 {
@@ -69,15 +70,22 @@ static void suppose_next(const struct weir__backup_moment *m, const struct weir_
     seg->stamp = weir__batch_stamp(log->hub_id, m->control.secret);
 }
 
+/* A spare has no batch of a segment behind the last one. */
 static int see_headless(struct newer *n, struct weir__segment *seg, bool *out_any, bool *out_unread)
 {
-    struct weir__batch_header h;
-    int rc;
+    const struct weir__backup_log *log = n->log;
+    uint64_t secret = n->moment->control.secret;
+    struct weir__batch_header first;
+    struct weir__lives lives;
+    struct weir__file *f = NULL;
+    int rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_READ_ONLY, &f, n->err);
 
-    suppose_next(n->moment, n->log, seg);
-    rc = weir__backup_header_at(n->log, seg, seg->data, &h, out_unread, n->err);
-    *out_any = h.epoch > 0;
-    return rc;
+    if (rc == 0) rc = weir__lives_read(f, log->hub_id, secret, &lives, n->err);
+    weir__file_close(f);
+    if (rc != 0) return rc;
+    suppose_next(n->moment, log, seg);
+    *out_any = weir__lives_behind(&lives, seg->h.base, secret);
+    return weir__backup_header_at(log, seg, seg->data, &first, out_unread, n->err);
 }
 
 static int see_newer(const char *name, void *user)

@@ -117,6 +117,7 @@ static void a_segment_of_another_size(void **state)
 
 /* ---- the newest segment ---- */
 
+#define FIRST_HEADER (8192 + 20)
 #define FIRST_BODY (8192 + 200)
 
 static void back_up_and_damage(char path[64])
@@ -297,14 +298,22 @@ static void segments_that_cannot_be_read(void **state)
 
 #define FIFTH WORLD_DIR HUB "/00000005.seg"
 
-enum beginning { HEADERS_UNREAD, HEADERS_ZERO, FIRST_BATCH_BAD, ALL_UNREAD, BEGINNINGS };
+enum beginning {
+    HEADERS_UNREAD,
+    HEADERS_ZERO,
+    FIRST_BATCH_BAD,
+    BOTH_BAD, /* headers and the first batch; others follow */
+    ALL_UNREAD,
+    BEGINNINGS
+};
 
 static void damage_beginning(enum beginning what)
 {
     uint64_t size = simfs_size(m.world.disk, FIFTH);
 
-    if (what == FIRST_BATCH_BAD) simfs_flip(m.world.disk, FIFTH, 8 * FIRST_BODY);
-    if (what == HEADERS_ZERO) {
+    if (what == FIRST_BATCH_BAD || what == BOTH_BAD)
+        simfs_flip(m.world.disk, FIFTH, 8 * FIRST_HEADER);
+    if (what == HEADERS_ZERO || what == BOTH_BAD) {
         simfs_poke(m.world.disk, FIFTH, zeros, WEIR__FS_BLOCK, 0);
         simfs_poke(m.world.disk, FIFTH, zeros, 2 * WEIR__FS_BLOCK, size - 2 * WEIR__FS_BLOCK);
     }
