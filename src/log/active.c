@@ -66,24 +66,32 @@ static int load_partial(struct weir__recovery *r, uint64_t end, struct weir_erro
         rc = weir__blocks_read(seg->file, log->tail.partial, WEIR__FS_BLOCK, at, &got, &bad, err);
     if (rc != 0) return rc;
     if (bad.count) seg->spoilt = true;
-    for (size_t i = end - seg->h.base - at; r->old && i < got; i++)
-        if (log->tail.partial[i]) seg->spoilt = true; /* a header may have been there */
     weir__tail_jump(&log->tail, end);
     return 0;
 }
 
 /* More openings than the control file knows of have gone by, perhaps some that left no batch. Their
  * unfinished writes must not pass for those of this one. */
-static void settle_epoch(struct weir__recovery *r, const struct weir__scan *scan, bool torn)
+static void settle_epoch(struct weir__recovery *r, const struct weir__scan *scan)
 {
     struct weir__control *c = &r->log->control;
     bool old = weir__recovery_control_is_old(r, scan->later_at);
 
     if (!old && !r->unsure) return;
-    r->old = old || !r->no_control;
-    if (r->old && torn) weir__log_active(r->log)->spoilt = true; /* it may have been acknowledged */
+    r->end_unknown = true;
     if (scan->found_epoch > c->epoch) c->epoch = scan->found_epoch;
     c->epoch += WEIR__CONTROL_EPOCH_STEP;
+}
+
+/* Nothing is written over what may be acknowledged batches whose headers are gone. */
+static int protect_rest(const struct weir__recovery *r, struct weir__scan *scan, uint64_t end)
+{
+    struct weir__segment *seg = weir__log_active(r->log);
+    bool blank = true;
+    int rc = r->end_unknown ? weir__scan_blank(scan, end, &blank, r->err) : 0;
+
+    if (!blank) seg->spoilt = true;
+    return rc;
 }
 
 static int walk(struct weir__recovery *r, bool start_known)
@@ -102,10 +110,12 @@ static int walk(struct weir__recovery *r, bool start_known)
     rc = weir__scan_init(&scan, r->err);
     if (log->o.sabotage & WEIR__LOG_TRUST_FOUND) scan.trusted = &open;
     if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, r->err);
-    if (rc == 0) settle_epoch(r, &scan, how == WEIR__SCAN_TORN);
+    if (rc == 0) settle_epoch(r, &scan);
     if (rc == 0 && !r->unsure && end < log->control.watermark) end = log->control.watermark;
-    if (rc == 0 && how == WEIR__SCAN_TORN) rc = weir__cut_save(log, &scan, end, r->err);
+    if (rc == 0 && how == WEIR__SCAN_TORN)
+        rc = weir__cut_save(log, &scan, end, r->end_unknown, r->err);
     if (end < seg->data) end = seg->data;
+    if (rc == 0) rc = protect_rest(r, &scan, end);
     seg->spoilt |=
         scan.bad.count && scan.bad.last >= weir__round_down(end - seg->h.base, WEIR__FS_BLOCK);
     weir__scan_fini(&scan);

@@ -52,7 +52,7 @@ static int write_cut(struct weir__log *log, const struct weir__scan *s, const ch
 }
 
 int weir__cut_save(struct weir__log *log, const struct weir__scan *s, uint64_t end,
-                   struct weir_error *err)
+                   bool end_unknown, struct weir_error *err)
 {
     struct weir__segment *seg = weir__log_active(log);
     uint64_t at = end - seg->h.base;
@@ -68,10 +68,13 @@ int weir__cut_save(struct weir__log *log, const struct weir__scan *s, uint64_t e
     if (rc != 0 && rc != WEIR_ENOSPACE)
         return weir__wrap(err, rc, "saving an unfinished write aside as %s", name);
     weir__log_line(&log->o.logger, WEIR__WARN, "log",
-                   "cut file=%s/%s byte=%" PRIu64 ": an unfinished write, %s%s; it can have "
-                   "been acknowledged only if the disk lost a completed flush",
-                   log->dir, seg->name, at, rc == 0 ? "saved as " : "not saved: the disk is full",
-                   rc == 0 ? name : "");
+                   "cut file=%s/%s byte=%" PRIu64 ": an unfinished write, %s%s; it %s", log->dir,
+                   seg->name, at, rc == 0 ? "saved as " : "not saved: the disk is full",
+                   rc == 0 ? name : "",
+                   end_unknown
+                       ? "may have been acknowledged, for no control file says where the end is"
+                       : "can have been acknowledged only if the disk lost a completed "
+                         "flush");
     return 0;
 }
 

@@ -55,7 +55,7 @@ struct weir__recovery {
     struct weir_error *err;
     bool no_control;
     bool unsure;      /* the control file knows less than the segments: of epochs, and of the end */
-    bool old;         /* it is an older copy: the end may have been acknowledged */
+    bool end_unknown; /* what lies behind it may have been acknowledged */
     bool missing;     /* a segment is lost, and perhaps only its header is */
     struct weir__found *found;
     size_t found_count, found_cap;

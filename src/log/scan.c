@@ -207,6 +207,21 @@ static int look_behind(struct weir__scan *s, uint64_t bad, uint64_t from, uint64
     return rc;
 }
 
+int weir__scan_blank(struct weir__scan *s, uint64_t from, bool *out, struct weir_error *err)
+{
+    int rc = 0;
+
+    *out = true;
+    for (uint64_t p = from; rc == 0 && *out && p < s->limit; p += 8) {
+        const uint8_t *at;
+
+        rc = look_at(s, p, 8, &at, err);
+        if (rc != 0 || !at) break;
+        *out = weir__load64(at) == 0;
+    }
+    return rc;
+}
+
 /* One good header: tells about it, and whether its body is good. */
 static int visit(struct weir__scan *s, const struct weir__scan_batch *b,
                  const struct weir__scan_calls *calls, struct weir_error *err)

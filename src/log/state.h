@@ -248,8 +248,9 @@ int weir__log_finish_opening(struct weir__log *, struct weir_error *);
 
 /* cut.c; without the lock */
 struct weir__scan;
-/* Saves what lies behind the end of the active segment, which the next group writes over. */
-int weir__cut_save(struct weir__log *, const struct weir__scan *, uint64_t end,
+/* Saves what lies behind the end of the active segment, which the next group writes over; end_unknown:
+ * it may have been acknowledged. */
+int weir__cut_save(struct weir__log *, const struct weir__scan *, uint64_t end, bool end_unknown,
                    struct weir_error *);
 /* Removes what was cut at positions below this one, which have expired. */
 void weir__cut_expire(struct weir__log *, uint64_t below);
@@ -467,5 +468,7 @@ int weir__scan_init(struct weir__scan *, struct weir_error *);
 void weir__scan_fini(struct weir__scan *);
 int weir__scan_run(struct weir__scan *, uint64_t from, const struct weir__scan_calls *,
                    uint64_t *out_end, enum weir__scan_end *out_how, struct weir_error *);
+/* Whether there are only zeros from a position on. */
+int weir__scan_blank(struct weir__scan *, uint64_t from, bool *out, struct weir_error *);
 
 #endif

@@ -132,7 +132,7 @@ static int save(struct world *w, uint8_t letters[SAVED_BYTES])
     simfs_poke(w->disk, "log/00000001.seg", letters, SAVED_BYTES, SAVED_AT);
     scan.file = seg->file;
     assert_int_equal(weir__scan_init(&scan, NULL), 0);
-    rc = weir__cut_save(w->log, &scan, seg->h.base + SAVED_AT, NULL);
+    rc = weir__cut_save(w->log, &scan, seg->h.base + SAVED_AT, false, NULL);
     weir__scan_fini(&scan);
     return rc;
 }
@@ -185,7 +185,8 @@ static void as_much_as_one_write_is_saved(void **state)
         scan.file = weir__log_active(large.log)->file;
         scan.torn_bytes = torn[i];
         assert_int_equal(weir__scan_init(&scan, NULL), 0);
-        assert_int_equal(weir__cut_save(large.log, &scan, WEIR__LOG_ORIGIN + SAVED_AT, NULL), 0);
+        assert_int_equal(weir__cut_save(large.log, &scan, WEIR__LOG_ORIGIN + SAVED_AT, false, NULL),
+                         0);
         weir__scan_fini(&scan);
         assert_int_equal(simfs_peek(large.disk, LARGE, got, sizeof got, 0), want);
         assert_int_equal(memcmp(got, letters, want), 0);
@@ -233,7 +234,7 @@ static void as_much_as_there_is_is_saved(void **state)
         assert_int_equal(seg->file->ops->allocate(seg->file, sizes[i], NULL), 0);
         scan.file = seg->file;
         assert_int_equal(weir__scan_init(&scan, NULL), 0);
-        assert_int_equal(weir__cut_save(w->log, &scan, seg->h.base + SAVED_AT, NULL), 0);
+        assert_int_equal(weir__cut_save(w->log, &scan, seg->h.base + SAVED_AT, false, NULL), 0);
         weir__scan_fini(&scan);
         assert_int_equal(simfs_peek(w->disk, SAVED, got, sizeof got, 0), (long)left);
         if (left) assert_memory_equal(got, letters, left);

@@ -236,7 +236,7 @@ static void a_bad_end_is_not_written_over(void **state)
 {
     (void)state;
     for (int rolled = 0; rolled < 2; rolled++)
-        for (int what = BAD_BODY; what < BLANK_HEADER; what++) {
+        for (int what = BAD_BODY; what <= BLANK_HEADER; what++) {
             struct workload *w;
 
             set_up((void **)&w);
