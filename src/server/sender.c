@@ -90,8 +90,9 @@ static int check_size(struct sender *s, const struct weir__amqp_delivery *d, str
                           d->size);
     return weir__fail(err, WEIR_ETOOBIG,
                       "The received message (delivery-id:%" PRIu32 ", size:%" PRIu64
-                      " bytes) exceeds the limit (%zu bytes) currently allowed on the link.",
-                      d->id, d->size, weir__hub_batch_bytes_max(s->hub));
+                      " bytes) exceeds the limit (%" PRIu64
+                      " bytes) currently allowed on the link.",
+                      d->id, d->size, weir__amqp_link_max(s->duty.link));
 }
 
 /* Whether the log of this hub has taken nothing for too long, whoever on this connection met it

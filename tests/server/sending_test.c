@@ -154,8 +154,6 @@ static void broken_messages_are_rejected(void **state)
     assert_int_equal(s->detached, 0);
 }
 
-#define TOO_LARGE "The received message (delivery-id:1, size:3001 bytes) exceeds the limit ("
-
 /* A client that does not keep to the limit that it was told: the link stays. */
 static void a_message_has_its_largest(void **state)
 {
@@ -173,7 +171,9 @@ static void a_message_has_its_largest(void **state)
         assert_int_equal(s->rejected, more);
     }
     assert_string_equal(s->condition, "amqp:link:message-size-exceeded");
-    assert_int_equal(strncmp(s->text, TOO_LARGE, strlen(TOO_LARGE)), 0);
+    assert_string_equal(s->text,
+                        "The received message (delivery-id:1, size:3001 bytes) exceeds the "
+                        "limit (3000 bytes) currently allowed on the link.");
     assert_int_equal(s->detached, 0);
 }
 
