@@ -8,6 +8,9 @@
 
 #define UNSAID (-1)
 
+/* The epoch travels as a signed number of 16 bits. */
+#define EPOCH_MAX INT16_MAX
+
 /* A whole number; UNSAID when it is absent, null or something else. false: negative. */
 static bool find_number(const struct weir__amqp_value *map, const char *name, int64_t *out)
 {
@@ -25,7 +28,7 @@ static bool find_all(const struct weir__amqp_value *map, struct weir__mark *out)
     bool id = find_number(map, ID, &out->id), epoch = find_number(map, EPOCH, &out->epoch),
          sequence = find_number(map, SEQUENCE, &out->sequence);
 
-    return id && epoch && sequence && out->epoch <= UINT16_MAX && out->sequence <= INT32_MAX;
+    return id && epoch && sequence && out->epoch <= EPOCH_MAX && out->sequence <= INT32_MAX;
 }
 
 static int fail_range(struct weir__refusal *r)
@@ -107,7 +110,7 @@ int weir__mark_read(uint32_t format, struct weir__bytes payload, struct weir__lo
     if (rc != 0) return rc;
     map = weir__amqp_message_map(&m, WEIR__AMQP_MESSAGE_ANNOTATIONS);
     if (!find_all(&map, &mark))
-        return weir__fail(err, WEIR_EINVAL, "a producer's mark is negative");
+        return weir__fail(err, WEIR_EINVAL, "a producer's mark is negative or too large");
     if (mark.id <= 0 || mark.epoch == UNSAID || mark.sequence == UNSAID) return 0;
     *out = (struct weir__log_producer){(uint64_t)mark.id, (uint16_t)mark.epoch,
                                        (uint32_t)mark.sequence};

@@ -144,9 +144,9 @@ static void the_largest_numbers(void **state)
         int64_t epoch, sequence;
         int rc;
     } rows[] = {
-        {UINT16_MAX, INT32_MAX, 0},
-        {UINT16_MAX + 1, INT32_MAX, WEIR_EINVAL},
-        {UINT16_MAX, INT64_C(1) + INT32_MAX, WEIR_EINVAL},
+        {INT16_MAX, INT32_MAX, 0},
+        {INT16_MAX + 1, INT32_MAX, WEIR_EINVAL},
+        {INT16_MAX, INT64_C(1) + INT32_MAX, WEIR_EINVAL},
         {0, 0, 0},
     };
 
