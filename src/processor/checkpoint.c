@@ -100,8 +100,9 @@ int weir__checkpoint_mark_given(struct weir__checkpoint *c, struct weir_error *e
 
 static void mark_handled(struct weir__checkpoint *c)
 {
+    if (c->fenced) return;
     c->unmarked = 0;
-    if (!c->fenced && c->handled.known) /* refused when the program was further itself */
+    if (c->handled.known) /* refused when the program was further itself */
         weir__checkpoint_mark(c, c->partition, c->handled.sequence, c->handled.offset, NULL);
 }
 

@@ -217,6 +217,25 @@ static void reopening_keeps_what_nobody_changed(void **state)
     assert_true(weir__checkpoint_settled(&c));
 }
 
+/* It is marked once it is known that nobody else had the partition. */
+static void what_came_due_while_fenced_is_marked(void **state)
+{
+    struct weir__checkpoint_policy policy = {.events = 2};
+    struct weir_record same = {.partition = 3, .epoch = 7};
+    struct weir__checkpoint c;
+
+    (void)state;
+    weir__checkpoint_init(&c, &same, &policy);
+    weir__checkpoint_give(&c, 6, NULL);
+    weir__checkpoint_fence(&c);
+    weir__checkpoint_handled(&c, 0, 2);
+    weir__checkpoint_tick(&c, 50);
+    assert_takes_none(&c);
+    weir__checkpoint_reopen(&c, &same);
+    weir__checkpoint_tick(&c, 60);
+    assert_takes(&c, 6);
+}
+
 static void the_policy_counts_events(void **state)
 {
     struct weir__checkpoint_policy policy = {.events = 10};
@@ -383,6 +402,7 @@ int main(void)
         cmocka_unit_test(a_lost_partition_waits_for_its_write_only),
         cmocka_unit_test(a_rewind_goes_back_and_on),
         cmocka_unit_test(reopening_keeps_what_nobody_changed),
+        cmocka_unit_test(what_came_due_while_fenced_is_marked),
         cmocka_unit_test(the_policy_counts_events),
         cmocka_unit_test(the_policy_counts_time),
         cmocka_unit_test(the_policy_leaves_the_programs_marks_alone),
