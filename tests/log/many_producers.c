@@ -13,8 +13,8 @@
 #include "base/thread.h"
 #include "log/log.h"
 
-#define ROUNDS 7
-#define BATCHES 100000u /* of a round */
+#define ROUNDS 15
+#define BATCHES 500000u /* of a round */
 #define LOUD 1000u      /* producers that publish in it */
 #define ASKED 1000u     /* repeated after opening */
 #define PARTITIONS 16u
