@@ -17,6 +17,7 @@
 #include "http/websocket.h"
 #include "io/state.h"
 #include "tunnel/tunnel.h"
+#include "support/patience.h"
 
 #define PATIENCE_MS 20000
 #define ROOM 1000       /* bytes that the owner holds */
@@ -188,7 +189,7 @@ static size_t frame(uint8_t *to, uint8_t first, const uint8_t *at, size_t len)
 
 static void hear(int fd, void *to, size_t len)
 {
-    assert_int_equal(recv(fd, to, len, MSG_WAITALL), len);
+    assert_int_equal(patience_recv_all(fd, to, len), len);
 }
 
 static void hear_head(int fd)
@@ -232,7 +233,7 @@ static void hear_end(int fd)
 
     assert_int_equal(hear_frame(fd, 0x88, code, 2), 2);
     assert_int_equal(code[0] << 8 | code[1], 1000);
-    assert_int_equal(recv(fd, &byte, 1, 0), 0);
+    assert_int_equal(patience_recv(fd, &byte, 1), 0);
 }
 
 struct pump {
