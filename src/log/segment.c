@@ -14,7 +14,7 @@
  *    8  u32  format version, 2
  *   12  u32  partitions
  *   16  u64  hub id
- *   24  u64  segment number, from 1
+ *   24  u64  segment number, from 1; 0: a spare, of which only capacity and secret count
  *   32  u64  base: log position of byte 0
  *   40  u64  capacity: bytes of the file
  *   48  u64  end of the batches of the segment before, a log position
@@ -111,18 +111,27 @@ int weir__segment_write_header(struct weir__file *f, const struct weir__segment_
     return rc;
 }
 
-int weir__segment_clear_header(struct weir__file *f, uint64_t capacity, struct weir_error *err)
+int weir__segment_mark_spare(struct weir__file *f, uint64_t capacity, uint64_t hub_id,
+                             uint64_t secret, struct weir_error *err)
 {
-    void *zeros = aligned_alloc(WEIR__FS_BLOCK, HEADER_BYTES);
+    struct weir__segment_header h = {.partitions = 1,
+                                     .secret = secret,
+                                     .base = WEIR__LOG_ORIGIN,
+                                     .previous_end = WEIR__LOG_ORIGIN,
+                                     .capacity = capacity,
+                                     .heads_bytes = weir__segment_heads_bytes(1)};
+    uint8_t *copy = aligned_alloc(WEIR__FS_BLOCK, HEADER_BYTES);
     struct weir__bytes part;
     int rc;
 
-    if (!zeros) return weir__fail(err, WEIR_ENOMEM, "clearing a segment header: out of memory");
-    memset(zeros, 0, HEADER_BYTES);
-    part = weir__bytes_of(zeros, HEADER_BYTES);
+    if (!copy) return weir__fail(err, WEIR_ENOMEM, "marking a spare: out of memory");
+    memset(copy, 0, HEADER_BYTES);
+    encode(&h, hub_id, 0, copy);
+    part = weir__bytes_of(copy, HEADER_BYTES);
     rc = f->ops->write(f, &part, 1, 0, err);
     if (rc == 0) rc = f->ops->write(f, &part, 1, capacity - HEADER_BYTES, err);
-    free(zeros);
+    if (rc == 0) rc = f->ops->sync(f, err);
+    free(copy);
     return rc;
 }
 
@@ -164,7 +173,7 @@ static int decode(const uint8_t *at, uint64_t hub_id, uint64_t capacity,
     };
     if (partitions == 0 || partitions > WEIR__LOG_PARTITIONS_MAX ||
         weir__load64(at + 16) != hub_id || (version > 1 && out->secret == 0) ||
-        out->keep.keep_ms < 0 || out->keep.off_ms < 0 || out->number == 0 ||
+        out->keep.keep_ms < 0 || out->keep.off_ms < 0 ||
         out->number > WEIR__LOG_SEGMENT_NUMBER_MAX || (capacity && out->capacity != capacity) ||
         out->capacity > WEIR__LOG_POSITION_MAX || out->capacity % WEIR__FS_BLOCK != 0 ||
         out->base < WEIR__LOG_ORIGIN || out->base > WEIR__LOG_POSITION_MAX ||

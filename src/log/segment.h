@@ -16,10 +16,10 @@
 struct weir__index;
 
 struct weir__segment_header {
-    uint32_t version;    /* format; what is written has the newest */
-    uint32_t partitions; /* of the log when it was made */
-    uint64_t secret;     /* the hub's; 0: of version 1 */
-    uint64_t number;
+    uint32_t version;             /* format; what is written has the newest */
+    uint32_t partitions;          /* of the log when it was made */
+    uint64_t secret;              /* the hub's; 0: of version 1 */
+    uint64_t number;              /* 0: a spare, which is nothing yet, whatever it was before */
     uint64_t base;                /* log position of the file's byte 0 */
     uint64_t capacity;            /* bytes of the file, when nobody has changed its length */
     uint64_t previous_end;        /* log position where the batches of the segment before end */
@@ -67,8 +67,9 @@ uint32_t weir__segment_heads_bytes(uint32_t partitions);
 int weir__segment_write_header(struct weir__file *, const struct weir__segment_header *,
                                uint64_t hub_id, const uint8_t *heads, struct weir_error *);
 
-/* Takes both copies of the header away, and leaves the batches. */
-int weir__segment_clear_header(struct weir__file *, uint64_t capacity, struct weir_error *);
+/* Puts the header of a spare in the place of both copies; syncs it. The batches behind it stay. */
+int weir__segment_mark_spare(struct weir__file *, uint64_t capacity, uint64_t hub_id,
+                             uint64_t secret, struct weir_error *);
 
 /* Reads the header alone, of whichever copy is good: that at the front, however long the file is, or
  * that at the end. WEIR_ECORRUPT: neither is. WEIR_EVERSION. */

@@ -1,11 +1,13 @@
 /* spare.c - a file that is ready to become the next segment, and space that is given back.
  *
  * While a hub is in use the keeper has one ready before it is needed, or makes one of a segment
- * that has expired, so that a roll needs neither space nor a descriptor. Its header is taken away: should
- * the control file be lost, no opening takes it for what it was. A hub that nobody uses has none, and
- * one that is opened removes what was its spare. What a sealed segment has reserved between its batches and its index is released, and when
- * nothing is appended any more, so is what the active one has reserved: with the next batch that
- * needs it, it is had again before that is taken in, or the log rolls. */
+ * that has expired, so that a roll needs neither space nor a descriptor. Its header then says that it
+ * is a spare: should the control file be lost, no opening takes it for what it was. A hub that nobody
+ * uses has none, and an opening removes what was one.
+ *
+ * What a sealed segment has reserved between its batches and its index is released, and when nothing is
+ * appended any more, so is what the active one has reserved: with the next batch that needs it, it is
+ * had again before that is taken in, or the log rolls. */
 #include <stdlib.h>
 
 #include "log/state.h"
@@ -103,7 +105,9 @@ static int make_ready(struct weir__log *log, struct weir__segment *seg)
         rc = weir__log_open_name(log->fs, log->dir, seg->name, WEIR__FS_DIRECT, &seg->file, NULL);
     if (rc == 0 && seg->disk_bytes < seg->h.capacity)
         rc = seg->file->ops->allocate(seg->file, seg->h.capacity, NULL);
-    if (rc == 0) rc = weir__segment_clear_header(seg->file, seg->h.capacity, NULL);
+    if (rc == 0)
+        rc = weir__segment_mark_spare(seg->file, seg->h.capacity, log->o.hub_id,
+                                      log->control.secret, NULL);
     if (rc == 0) seg->disk_bytes = seg->h.capacity;
     return rc;
 }
