@@ -58,20 +58,22 @@ static uint64_t whole_bytes(const struct weir__found *f)
     return weir__round_down(f->bytes, WEIR__FS_BLOCK);
 }
 
-/* A life of the file that begins or ends where a neighbour says; those with a secret first. */
-static const struct weir__life *fitting(const struct weir__found *f, struct gap gap)
+/* What a file is, where it begins or ends where a neighbour says. Without batches that have the secret it may be
+ * any that it has been. */
+static const struct weir__life *fitting(const struct weir__recovery *r, const struct weir__found *f,
+                                        struct gap gap)
 {
-    const struct weir__life *best = NULL;
+    const struct weir__life *newest = weir__lives_newest(&f->lives, r->log->control.secret);
 
     for (int i = 0; i < f->lives.count && (gap.from || gap.to); i++) {
         const struct weir__life *l = &f->lives.at[i];
 
+        if (newest ? l != newest : gap.secret) continue;
         if (gap.from && gap.from != l->base) continue;
         if (gap.to && gap.to != l->base + whole_bytes(f)) continue;
-        if (gap.secret && l->secret == 0) continue;
-        if (!best || l->secret != 0) best = l;
+        return l;
     }
-    return best;
+    return NULL;
 }
 
 /* Of the segment that begins there. The control file knows it of the last one, whose file may have
@@ -118,6 +120,21 @@ static void adopt(struct weir__recovery *r, struct weir__segment *seg, struct we
     f->taken = true;
 }
 
+int weir__adopt_is_active(struct weir__recovery *r, struct weir__found *f, bool *out)
+{
+    const struct weir__control *c = &r->log->control;
+    const struct weir__life *newest;
+    int rc;
+
+    *out = false;
+    if (f->readable || f->taken || c->active.capacity == 0 || f->name_number != c->active.name)
+        return 0;
+    rc = weir__adopt_probe(r, f);
+    newest = weir__lives_newest(&f->lives, c->secret);
+    *out = rc == 0 && (!newest || newest->base <= c->active.base);
+    return rc;
+}
+
 /* The control file knows the segment that was being appended to. Of a file that has another length
  * by now, a batch must show that it is it. */
 static int adopt_active(struct weir__recovery *r)
@@ -129,13 +146,12 @@ static int adopt_active(struct weir__recovery *r)
     for (size_t i = 0; seg->lost && a->capacity && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
         const struct weir__life *l;
-        int rc;
+        bool fits;
+        int rc = weir__adopt_is_active(r, f, &fits);
 
-        if (f->readable || f->taken || f->name_number != a->name ||
-            a->data < a->base + 2 * WEIR__FS_BLOCK || a->data - a->base > a->capacity / 2)
-            continue;
-        rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
+        if (!fits || a->data < a->base + 2 * WEIR__FS_BLOCK || a->data - a->base > a->capacity / 2)
+            continue;
         l = weir__lives_of(&f->lives, a->base, log->control.secret);
         if (!l && f->bytes != a->capacity) continue;
         adopt(r, seg, f, l, a->base, a->data);
@@ -157,7 +173,7 @@ static int adopt_one(struct weir__recovery *r, size_t i, bool *out_done)
         if (f->readable || f->taken) continue;
         rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
-        l = fitting(f, gap);
+        l = fitting(r, f, gap);
         if (!l) continue;
         adopt(r, r->log->segments[i], f, l, l->base, 0);
         *out_done = true;
@@ -178,9 +194,9 @@ static void adopt_by_beginning(struct weir__recovery *r, size_t i)
         struct weir__found *f = &r->found[k];
         const struct weir__life *l;
 
-        if (f->readable || f->taken || secret == 0) continue;
-        l = weir__lives_of(&f->lives, gap.from, secret);
-        if (!l || (gap.to && gap.to <= l->base)) continue;
+        if (f->readable || f->taken) continue;
+        l = weir__lives_newest(&f->lives, secret);
+        if (!l || l->base != gap.from || (gap.to && gap.to <= l->base)) continue;
         adopt(r, seg, f, l, l->base, 0);
         if (gap.to) seg->h.capacity = gap.to - l->base;
     }
@@ -251,7 +267,7 @@ static int find_next(struct weir__recovery *r, struct weir__found **out,
         if (f->taken || (f->readable && f->h.number != last->h.number + 1)) continue;
         rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
-        *out_life = fitting(f, gap_between(last, NULL));
+        *out_life = fitting(r, f, gap_between(last, NULL));
         if (!*out_life || (f->readable && f->h.base != (*out_life)->base)) continue;
         *out = f;
     }
@@ -286,8 +302,8 @@ static int find_later(struct weir__recovery *r, struct weir__found **out,
         if (f->taken || f->readable) continue;
         rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
-        l = weir__lives_behind(&f->lives, end, r->log->control.secret);
-        if (!l || (*out && (*out_life)->base <= l->base)) continue;
+        l = weir__lives_newest(&f->lives, r->log->control.secret);
+        if (!l || l->base < end || (*out && (*out_life)->base <= l->base)) continue;
         *out = f;
         *out_life = l;
     }
@@ -319,7 +335,7 @@ static int find_before(struct weir__recovery *r, struct weir__found **out,
         if (f->taken || f->readable || first->h.number == 1) continue;
         rc = weir__adopt_probe(r, f);
         if (rc != 0) return rc;
-        *out_life = fitting(f, gap_between(NULL, first));
+        *out_life = fitting(r, f, gap_between(NULL, first));
         if (*out_life) *out = f;
     }
     return 0;

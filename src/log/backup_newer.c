@@ -75,6 +75,7 @@ static int see_headless(struct newer *n, struct weir__segment *seg, bool *out_an
 {
     const struct weir__backup_log *log = n->log;
     uint64_t secret = n->moment->control.secret;
+    const struct weir__life *newest;
     struct weir__batch_header first;
     struct weir__lives lives;
     struct weir__file *f = NULL;
@@ -84,8 +85,10 @@ static int see_headless(struct newer *n, struct weir__segment *seg, bool *out_an
     weir__file_close(f);
     if (rc != 0) return rc;
     suppose_next(n->moment, log, seg);
-    *out_any = weir__lives_behind(&lives, seg->h.base, secret);
-    return weir__backup_header_at(log, seg, seg->data, &first, out_unread, n->err);
+    newest = weir__lives_newest(&lives, secret);
+    rc = weir__backup_header_at(log, seg, seg->data, &first, out_unread, n->err);
+    *out_any = (newest && newest->base >= seg->h.base) || first.epoch > 0;
+    return rc;
 }
 
 static int see_newer(const char *name, void *user)

@@ -322,18 +322,21 @@ static int size_to_row(struct weir__recovery *r)
 }
 
 /* Whether a file is there for the last segment that the control file names. */
-static bool has_last(const struct weir__recovery *r)
+static int has_last(struct weir__recovery *r, bool *out)
 {
     const struct weir__control *c = &r->log->control;
+    int rc = 0;
 
-    for (size_t i = 0; i < r->found_count; i++) {
-        const struct weir__found *f = &r->found[i];
+    *out = false;
+    for (size_t i = 0; rc == 0 && !*out && i < r->found_count; i++) {
+        struct weir__found *f = &r->found[i];
 
-        if (f->readable ? f->h.number == c->last_segment
-                        : f->name_number == c->active.name && f->bytes == c->active.capacity)
-            return true;
+        if (f->readable)
+            *out = f->h.number == c->last_segment;
+        else if (f->bytes == c->active.capacity)
+            rc = weir__adopt_is_active(r, f, out);
     }
-    return false;
+    return rc;
 }
 
 static bool has_batches(const struct weir__recovery *r, const struct weir__found *f)
@@ -347,9 +350,9 @@ static bool has_batches(const struct weir__recovery *r, const struct weir__found
 static bool is_between(const struct weir__recovery *r, const struct weir__found *f, uint64_t to)
 {
     const struct weir__control *c = &r->log->control;
-    const struct weir__life *l = weir__lives_behind(&f->lives, c->active.base + 1, c->secret);
+    const struct weir__life *l = weir__lives_newest(&f->lives, c->secret);
 
-    return l && l->base < to;
+    return l && l->base > c->active.base && l->base < to;
 }
 
 /* Whether there are fewer files with batches than numbers between the last segment of the control file and
@@ -376,11 +379,12 @@ static int lacks_between(struct weir__recovery *r, const struct weir__found *to,
 static int is_outdated(struct weir__recovery *r, bool *out)
 {
     const struct weir__control *c = &r->log->control;
-    bool without_last = !has_last(r), lacks;
+    bool with_last = false, lacks;
     int rc = 0;
 
     *out = false;
     if (r->no_control || c->secret == 0) return 0;
+    rc = has_last(r, &with_last);
     for (size_t i = 0; rc == 0 && !*out && i < r->found_count; i++) {
         struct weir__found *f = &r->found[i];
 
@@ -389,7 +393,7 @@ static int is_outdated(struct weir__recovery *r, bool *out)
         rc = weir__adopt_probe(r, f);
         if (rc != 0 || !has_batches(r, f)) continue;
         rc = lacks_between(r, f, &lacks);
-        *out = rc == 0 && (without_last || lacks);
+        *out = rc == 0 && (!with_last || lacks);
     }
     return rc;
 }

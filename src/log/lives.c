@@ -1,3 +1,4 @@
+/* lives.c - see lives.h. */
 #include "log/lives.h"
 
 #include <stdlib.h>
@@ -13,6 +14,27 @@ struct look {
     struct weir__lives *out;
 };
 
+/* Whether nothing is lost by forgetting a for b: what can be made up is worth least, then what is oldest. */
+static bool is_worth_less(const struct weir__life *a, const struct weir__life *b)
+{
+    if ((a->secret == 0) != (b->secret == 0)) return a->secret == 0;
+    return a->base < b->base;
+}
+
+static void add(struct weir__lives *lives, const struct weir__life *life)
+{
+    struct weir__life *least = &lives->at[0];
+
+    if (weir__lives_of(lives, life->base, life->secret)) return;
+    if (lives->count < WEIR__LIVES_MAX) {
+        lives->at[lives->count++] = *life;
+        return;
+    }
+    for (int i = 1; i < lives->count; i++)
+        if (is_worth_less(&lives->at[i], least)) least = &lives->at[i];
+    if (is_worth_less(least, life)) *least = *life;
+}
+
 static void see_header(const struct look *l, const uint8_t *at, uint64_t offset)
 {
     for (int i = l->secrets[0] == 0; i < 2; i++) {
@@ -23,9 +45,7 @@ static void see_header(const struct look *l, const uint8_t *at, uint64_t offset)
         if (weir__load32(at) != stamp.magic || !weir__batch_decode(at, &stamp, &h)) continue;
         base = h.position - offset;
         if (h.position < WEIR__LOG_ORIGIN + offset || base % WEIR__FS_BLOCK != 0) continue;
-        if (weir__lives_of(l->out, base, l->secrets[i]) || l->out->count == WEIR__LIVES_MAX)
-            continue;
-        l->out->at[l->out->count++] = (struct weir__life){base, l->secrets[i], h};
+        add(l->out, &(struct weir__life){base, l->secrets[i], h});
     }
 }
 
@@ -66,15 +86,14 @@ const struct weir__life *weir__lives_of(const struct weir__lives *lives, uint64_
     return NULL;
 }
 
-const struct weir__life *weir__lives_behind(const struct weir__lives *lives, uint64_t from,
-                                            uint64_t secret)
+const struct weir__life *weir__lives_newest(const struct weir__lives *lives, uint64_t secret)
 {
-    const struct weir__life *first = NULL;
+    const struct weir__life *newest = NULL;
 
     for (int i = 0; secret && i < lives->count; i++) {
         const struct weir__life *l = &lives->at[i];
 
-        if (l->secret == secret && l->base >= from && (!first || l->base < first->base)) first = l;
+        if (l->secret == secret && (!newest || l->base > newest->base)) newest = l;
     }
-    return first;
+    return newest;
 }

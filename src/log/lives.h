@@ -26,12 +26,11 @@ struct weir__lives {
 int weir__lives_read(struct weir__file *, uint64_t hub_id, uint64_t secret, struct weir__lives *out,
                      struct weir_error *);
 
-/* NULL: the file has none of that segment. */
+/* NULL: none was seen of that segment. */
 const struct weir__life *weir__lives_of(const struct weir__lives *, uint64_t base, uint64_t secret);
 
-/* The first of the segments with a secret that begin at `from` or behind it; NULL: there is none. A secret
- * of 0 is none. */
-const struct weir__life *weir__lives_behind(const struct weir__lives *, uint64_t from,
-                                            uint64_t secret);
+/* What the file is now, of all that it has been: the newest of those with the secret. NULL: there is none, or
+ * the secret is 0, which is none. */
+const struct weir__life *weir__lives_newest(const struct weir__lives *, uint64_t secret);
 
 #endif

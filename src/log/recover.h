@@ -1,7 +1,8 @@
 /* recover.h - what the files that bring a log back from its folder share.
  *
  *   gather.c    the files there are, and which of them are the log's row of segments
- *   adopt.c     files without a readable header: whose they are, from the batches in them
+ *   lives.c     which segments a file has been, from the batches in it
+ *   adopt.c     files without a readable header: whose they are
  *   rebuild.c   a control file from the segments
  *   active.c    walking the segment that was being appended to
  *   gaps.c      whose events were in its unreadable ranges
@@ -89,6 +90,10 @@ int weir__gather_clear(struct weir__recovery *);
 
 /* Which lives a file has; once. */
 int weir__adopt_probe(struct weir__recovery *, struct weir__found *);
+
+/* Whether a file without a header can be the segment that the control file names as the last: it has the name,
+ * and no batches of a later one, which it would have if it had been used again since. */
+int weir__adopt_is_active(struct weir__recovery *, struct weir__found *, bool *out);
 
 /* Gives segments that are lost in the row their files, as far as it can be proven whose they are. */
 int weir__adopt(struct weir__recovery *);
