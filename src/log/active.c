@@ -83,14 +83,23 @@ static void settle_epoch(struct weir__recovery *r, const struct weir__scan *scan
     c->epoch += WEIR__CONTROL_EPOCH_STEP;
 }
 
-/* Nothing is written over what may be acknowledged batches whose headers are gone. */
-static int protect_rest(const struct weir__recovery *r, struct weir__scan *scan, uint64_t end)
+/* Nothing is written over what may have been acknowledged: a batch with a bad body, or some whose headers are
+ * gone. */
+static int protect_rest(const struct weir__recovery *r, struct weir__scan *scan, uint64_t end,
+                        bool torn)
 {
     struct weir__segment *seg = weir__log_active(r->log);
     bool blank = true;
-    int rc = r->end_unknown ? weir__scan_blank(scan, end, &blank, r->err) : 0;
+    int rc = 0;
 
-    if (!blank) seg->spoilt = true;
+    if (!r->end_unknown) return 0;
+    rc = weir__scan_blank(scan, end, &blank, r->err);
+    if (torn || !blank) seg->spoilt = true;
+    if (!torn && !blank)
+        weir__log_line(&r->log->o.logger, WEIR__WARN, "log",
+                       "kept file=%s/%s byte=%" PRIu64 ": no control file says whether batches "
+                       "follow; appending goes on in a new segment",
+                       r->log->dir, seg->name, end - seg->h.base);
     return rc;
 }
 
@@ -112,10 +121,10 @@ static int walk(struct weir__recovery *r, bool start_known)
     if (rc == 0) rc = weir__scan_run(&scan, seg->data, &calls, &end, &how, r->err);
     if (rc == 0) settle_epoch(r, &scan);
     if (rc == 0 && !r->unsure && end < log->control.watermark) end = log->control.watermark;
+    if (end < seg->data) end = seg->data;
+    if (rc == 0) rc = protect_rest(r, &scan, end, how == WEIR__SCAN_TORN);
     if (rc == 0 && how == WEIR__SCAN_TORN)
         rc = weir__cut_save(log, &scan, end, r->end_unknown, r->err);
-    if (end < seg->data) end = seg->data;
-    if (rc == 0) rc = protect_rest(r, &scan, end);
     seg->spoilt |=
         scan.bad.count && scan.bad.last >= weir__round_down(end - seg->h.base, WEIR__FS_BLOCK);
     weir__scan_fini(&scan);
@@ -301,6 +310,7 @@ int weir__active_open(struct weir__recovery *r)
     log->visible = log->synced = seg->end;
     weir__producers_cut(&log->producers, seg->end);
     if (rc == 0) rc = load_partial(r, seg->end, r->err);
+    log->roll_first = r->end_unknown && seg->spoilt;
     log->must_roll = seg->lost || seg->headless || seg->spoilt || seg->h.version < 2;
     return rc == 0 ? 0 : weir__wrap(r->err, rc, "segment %s", seg->name);
 }

@@ -233,9 +233,10 @@ static void tell_segment(struct inspection *in, enum weir__scan_end how, uint64_
     f.kind = WEIR__LOG_TORN;
     f.at = end - seg->h.base;
     f.len = 0;
-    tell(in, &f,
-         "an unfinished write; the next opening cuts it and saves it aside. It can have "
-         "been acknowledged only if the disk lost a completed flush");
+    tell(in, &f, "an unfinished write; the next opening cuts it and saves it aside. It %s",
+         in->unsure || in->later_at
+             ? "may have been acknowledged, for no control file says where the end is"
+             : "can have been acknowledged only if the disk lost a completed flush");
 }
 
 /* Every batch, then the index. last: the one that was being appended to. */
@@ -254,6 +255,7 @@ static int walk_segment(struct inspection *in, struct weir__scan *scan, bool las
     if (!in->index) return weir__fail(err, WEIR_ENOMEM, "out of memory");
     rc = weir__scan_init(scan, err);
     if (rc == 0) rc = weir__scan_run(scan, seg->data, &calls, &end, &how, err);
+    in->later_at = scan->later_at;
     weir__scan_fini(scan);
     if (rc == 0 && !last && !seg->headless && !seg->spoilt) check_index(in, scan->file);
     if (rc == 0) tell_segment(in, how, end);
@@ -272,7 +274,6 @@ static int check_segment(struct inspection *in, struct weir__segment *seg,
     if (rc == 0 && !seg->lost) rc = walk_segment(in, &scan, last, err);
     if (rc == 0 && seg->lost && last && !in->unsure)
         in->guessed = weir__gaps_lose(in->gaps, &in->log->control, seg);
-    in->later_at = scan.later_at;
     weir__file_close(scan.file);
     return rc;
 }

@@ -266,8 +266,9 @@ static int begin_epoch(struct weir__log *log, struct weir_error *err)
     weir__retention_start(log);
     weir__log_name_active(log, weir__log_active(log));
     log->want_roll = log->must_roll;
-    rc = weir__log_write_control(log, &why);
-    if (rc == 0) log->opening = WEIR__LOG_EPOCH_BEGUN;
+    weir__mutex_lock(&log->lock);
+    rc = weir__log_finish_opening(log, &why);
+    weir__mutex_unlock(&log->lock);
     if (rc == 0) return 0;
     if (rc != WEIR_ENOSPACE) return weir__wrap(err, rc, "%s", why.text);
     weir__log_line(&log->o.logger, WEIR__ERROR, "log",
@@ -283,6 +284,11 @@ int weir__log_finish_opening(struct weir__log *log, struct weir_error *err)
 {
     int rc;
 
+    if (log->roll_first) {
+        rc = weir__log_roll(log, err);
+        if (rc == 0) log->opening = WEIR__LOG_EPOCH_BEGUN;
+        return rc;
+    }
     log->leading = true;
     weir__mutex_unlock(&log->lock);
     rc = weir__log_write_control(log, err);

@@ -125,6 +125,9 @@ struct weir__log {
     uint32_t epoch;
     enum weir__log_opening opening;
     bool must_roll; /* nothing more may be written to the active segment */
+    bool
+        roll_first; /* it is left before the control file names this opening: behind that, nobody would
+                        know any more that what lies behind its end is not to be written over */
 
     struct weir__segment **segments;
     size_t segment_count, segment_cap;

@@ -16,8 +16,8 @@
 #include "base/thread.h"
 #include "http/websocket.h"
 #include "io/state.h"
-#include "tunnel/tunnel.h"
 #include "support/patience.h"
+#include "tunnel/tunnel.h"
 
 #define PATIENCE_MS 20000
 #define ROOM 1000       /* bytes that the owner holds */
