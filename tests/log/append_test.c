@@ -1,5 +1,5 @@
-/* append_test.c - how many batches may wait for the disk, which of them are written together, and
- * what a completion must not do. */
+/* append_test.c - how many batches may wait for the disk, which of them are written together, what
+ * one that is refused leaves, and what a completion must not do. */
 #include "log/stepped.h"
 
 #include "support/allocs.h"
@@ -119,6 +119,31 @@ static void no_memory_for_a_longer_queue_is_no_room(void **state)
     assert_int_equal(disorder, 0);
 }
 
+/* A batch for which there is no memory makes room for its producer, and gives it back. */
+static void a_refused_batch_lets_no_producer_be_forgotten(void **state)
+{
+    struct weir__log_batch first = {.count = 1,
+                                    .producer = {.id = 7},
+                                    .body = {weir__bytes_of("x", 1)}},
+                           other = {.partition = 1,
+                                    .count = 1,
+                                    .producer = {.id = 8},
+                                    .body = {weir__bytes_of("y", 1)}};
+    struct weir__log_receipt receipt = {0};
+    struct world *w = *state;
+    int rc;
+
+    w->log->producers.max = 1;
+    assert_int_equal(weir__log_append_wait(w->log, &first, WAIT, NULL, NULL), 0);
+    allocs_fail(1);
+    rc = weir__log_append(w->log, &other, 0, NULL, NULL, NULL);
+    assert_true(allocs_failed());
+    allocs_fail(0);
+    assert_int_equal(rc, WEIR_ENOMEM);
+    assert_int_equal(weir__log_append_wait(w->log, &first, WAIT, &receipt, NULL), 0);
+    assert_true(receipt.duplicate);
+}
+
 /* Up to 4 MiB together; a larger one alone. */
 static void groups_have_a_limit(void **state)
 {
@@ -191,6 +216,7 @@ int main(void)
         CASE(so_many_may_wait),
         CASE(who_waits_makes_room),
         CASE(no_memory_for_a_longer_queue_is_no_room),
+        CASE(a_refused_batch_lets_no_producer_be_forgotten),
         CASE(groups_have_a_limit),
         CASE(completions_must_not_wait),
     };

@@ -233,6 +233,26 @@ static void an_index_that_is_not_stored_is_told(void **state)
     assert_string_equal(s->said, "");
 }
 
+/* Nothing is written where the disk has bad places, so it stays in memory, too. */
+static void a_spoilt_segment_keeps_its_index(void **state)
+{
+    struct scene *s = *state;
+    const struct weir__segment *last;
+    uint64_t end;
+
+    open_log(s);
+    last = weir__log_active(s->log);
+    end = weir__round_up(last->end - last->h.base, WEIR__FS_BLOCK);
+    assert_int_equal(weir__log_close(s->log, NULL), 0);
+    simfs_spoil(s->at.disk, "log/00000003.seg", end, SEGMENT_BYTES / 2);
+    open_log(s);
+    segments_put(s->log, BATCHES, false);
+    assert_int_equal(weir__log_active(s->log)->h.number, 4);
+    s->said[0] = 0;
+    for (int i = 0; i < 2; i++) assert_int_equal(read_all(s, NULL), 0);
+    assert_string_equal(s->said, "");
+}
+
 static void space_that_is_not_given_back_is_told(void **state)
 {
     struct scene *s = *state;
@@ -359,6 +379,7 @@ int main(void)
         CASE(a_bad_index_is_told_once),
         CASE(a_file_that_goes_is_told_once),
         CASE(an_index_that_is_not_stored_is_told),
+        CASE(a_spoilt_segment_keeps_its_index),
         CASE(space_that_is_not_given_back_is_told),
         cmocka_unit_test(very_many_damages_are_counted),
         cmocka_unit_test(failed_rolls_say_why),
