@@ -37,6 +37,7 @@ int weir__certificate_check_authority(X509 *, struct weir_error *);
  * not looked at. */
 int weir__certificate_check_server(X509 *, X509 *ca, struct weir_error *);
 
+/* 0: what stands there is not a time. */
 int64_t weir__certificate_from_ms(const X509 *);
 int64_t weir__certificate_until_ms(const X509 *);
 /* The common name, in UTF-8. false: there is none, more than one, or one that is too long or has a

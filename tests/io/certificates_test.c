@@ -137,6 +137,17 @@ static void certificates_are_as_they_should_be(void **state)
     X509_free(other);
 }
 
+/* It is not taken for one that is valid. */
+static void a_time_that_is_none_is_long_past(void **state)
+{
+    X509 *cert = make_server(NULL, NULL);
+
+    (void)state;
+    assert_true(ASN1_STRING_set(X509_getm_notAfter(cert), "soon", 4));
+    assert_int_equal(weir__certificate_until_ms(cert), 0);
+    X509_free(cert);
+}
+
 static void a_fingerprint_fits_its_room(void **state)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -252,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_server_keeps_its_addresses),
         cmocka_unit_test(addresses_have_a_limit),
         cmocka_unit_test(certificates_are_as_they_should_be),
+        cmocka_unit_test(a_time_that_is_none_is_long_past),
         cmocka_unit_test(a_fingerprint_fits_its_room),
         cmocka_unit_test(keys_and_certificates_are_read_from_pem),
         cmocka_unit_test(only_a_server_of_this_machine_is_ours),
