@@ -85,8 +85,10 @@ static void a_hub_is_copied_whole(void **state)
     (void)state;
     memset(&made.hubs->control.heads[PARTITIONS - 1], 0x7c, sizeof made.hubs->control.heads[0]);
     made.hubs->extras[0].digest[WEIR__DIGEST_BYTES - 1] = 0x7d;
+    made.hubs->segments[SEGMENTS - 1].whole = UINT64_MAX; /* which is not encoded */
     assert_int_equal(weir__manifest_encode(&made, &bytes, &err), 0);
     assert_int_equal(weir__manifest_hub_copy(&copy, made.hubs, &err), 0);
+    assert_true(copy.segments[SEGMENTS - 1].whole == UINT64_MAX);
     weir__manifest_sum(&made, &sum);
     assert_int_equal(sum.hubs, 1);
     assert_int_equal(sum.events, 13);

@@ -1,15 +1,20 @@
 /* opening_test.c - which folders an opening takes for hubs of its own, and what is said when a data folder
  * cannot be opened, kept up or closed. */
+#define _GNU_SOURCE
 #include "hub/namespace.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
+#include "base/thread.h"
 #include "hub/world.h"
 #include "support/calls.h"
 #include "support/tempdir.h"
+
+#define PATIENCE_MS 20000 /* for what must happen */
 
 static struct world w;
 
@@ -195,6 +200,52 @@ static void a_namespace_without_threads_starts_none(void **state)
     assert_int_equal(weir__namespace_step(w.ns, &w.err), 0);
     assert_int_equal(world_close(&w), 0);
     calls_limit_threads(-1);
+}
+
+/* Whoever comes to the disk waits there until a helper has come, too. */
+struct meeting {
+    struct weir__mutex lock;
+    struct weir__cond changed;
+    int64_t deadline_ns;
+    bool came;
+};
+
+static void await_helper(struct simfs *disk, enum simfs_call call, bool entering, void *user)
+{
+    struct meeting *m = user;
+    char name[16] = "";
+
+    (void)disk, (void)call;
+    if (!entering) return;
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    weir__mutex_lock(&m->lock);
+    m->came = m->came || strcmp(name, "weir-open") == 0;
+    if (m->came) weir__cond_broadcast(&m->changed);
+    while (!m->came && weir__cond_wait(&m->changed, &m->lock, m->deadline_ns)) continue;
+    weir__mutex_unlock(&m->lock);
+}
+
+/* One waits for the disk while another does. */
+static void several_hubs_are_opened_at_once(void **state)
+{
+    struct meeting m = {.deadline_ns = weir__deadline_ns(PATIENCE_MS)};
+    uint32_t failed = 9;
+
+    (void)state;
+    weir__mutex_init(&m.lock);
+    weir__cond_init(&m.changed);
+    publish_to_both();
+    assert_int_equal(world_close(&w), 0);
+    w.options.no_threads = false;
+    assert_int_equal(world_open(&w), 0);
+    simfs_hook(w.disk, await_helper, &m);
+    weir__namespace_open_hubs(w.ns, &failed);
+    assert_int_equal(world_close(&w), 0); /* ends every thread that may wait there */
+    simfs_hook(w.disk, NULL, NULL);
+    assert_int_equal(failed, 0);
+    assert_true(m.came);
+    weir__cond_fini(&m.changed);
+    weir__mutex_fini(&m.lock);
 }
 
 /* As they were made, and $Default. */
@@ -488,6 +539,7 @@ int main(void)
         TEST(one_copy_of_a_first_catalogue_is_enough),
         TEST(groups_are_there_after_a_reopen),
         TEST(a_namespace_without_threads_starts_none),
+        TEST(several_hubs_are_opened_at_once),
         TEST(a_first_catalogue_is_made_up_for),
         TEST(a_folder_that_cannot_be_listed_is_not_begun),
         TEST(a_lost_catalogue_is_told),
