@@ -1,13 +1,15 @@
 /* threads_test.c - how many threads a copy has for its handlers: as many as it was told, or as there
- * are processors that it may use. */
+ * are processors that it may use; and that the others sleep when there is nothing to do. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "processor/fleet.h"
 
-#define FEWEST 2 /* so that one handler that takes its time does not stop all */
+#define FEWEST 2      /* so that one handler that takes its time does not stop all */
+#define IDLE_CALLS 20 /* of the store, one or two per beat */
 
 static bool is_worker(const char *task)
 {
@@ -99,12 +101,52 @@ static void one_thread_does_everything(void **state)
     fleet_free(f);
 }
 
+static uint64_t calls_of(const struct copy *c)
+{
+    struct weir_processor_stats stats;
+
+    weir_processor_stats(c->processor, &stats);
+    return stats.store_calls;
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* From one beat to the next, the driver included. */
+static void an_idle_copy_sleeps(void **state)
+{
+    struct fleet *f = fleet_new(1);
+    struct copy a = {0};
+    struct weir_processor_options o = copy_options(&a);
+    int64_t began_ns, used_ns;
+    uint64_t calls;
+
+    (void)state;
+    o.threads = 1;
+    copy_start_with(&a, f, &o);
+    fleet_await(f, f->opens == 1);
+    calls = calls_of(&a);
+    began_ns = weir__mono_ns();
+    used_ns = cpu_ns();
+    fleet_await(f, calls_of(&a) >= calls + IDLE_CALLS);
+    used_ns = cpu_ns() - used_ns;
+    assert_true(used_ns * 5 < (weir__mono_ns() - began_ns) * 2); /* less than 40 % */
+    copy_stop(&a);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(there_are_as_many_as_it_was_told),
         cmocka_unit_test(else_as_many_as_processors),
         cmocka_unit_test(one_thread_does_everything),
+        cmocka_unit_test(an_idle_copy_sleeps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
