@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/thread.h"
+#include "support/descriptors.h"
 #include "support/tempdir.h"
 
 #define CHILDREN 8
@@ -84,6 +85,21 @@ static void the_file_is_its_owners(void **state)
         assert_int_equal(stat(path_of(names[i]), &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
     }
+}
+
+/* The log that is written ahead goes with the last handle. */
+static void a_close_leaves_the_file_alone(void **state)
+{
+    struct world *w = *state;
+    unsigned before = descriptors_count();
+    struct weir_store *s = open_path("closed.db", 0);
+    struct weir_member m = member_named("a", 1, EXPIRE_MS);
+
+    assert_ok(s->ops->beat(s, &w->scope, &m, &err));
+    assert_int_equal(access(path_of("closed.db-wal"), F_OK), 0);
+    weir_store_close(s);
+    assert_int_equal(access(path_of("closed.db-wal"), F_OK), -1);
+    assert_int_equal(descriptors_count(), before);
 }
 
 static void others_files_are_refused(void **state)
@@ -358,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {STORE_CASES,
                                        STORE_SQL_CASES,
                                        STORE_CASE(the_file_is_its_owners),
+                                       STORE_CASE(a_close_leaves_the_file_alone),
                                        STORE_CASE(others_files_are_refused),
                                        STORE_CASE(strange_names_are_paths),
                                        STORE_CASE(a_bad_type_is_a_bad_record),
