@@ -354,6 +354,32 @@ static void a_partition_that_cannot_be_read_is_told(void **state)
     broken = UINT32_MAX;
 }
 
+int __real_weir_hub_info(struct weir *, const char *hub, struct weir_hub_info *out,
+                         struct weir_error *);
+int __wrap_weir_hub_info(struct weir *, const char *hub, struct weir_hub_info *out,
+                         struct weir_error *);
+
+static int looks; /* until one at the hub fails; 0: none will */
+
+int __wrap_weir_hub_info(struct weir *w, const char *hub, struct weir_hub_info *out,
+                         struct weir_error *e)
+{
+    if (looks == 0 || --looks > 0) return __real_weir_hub_info(w, hub, out, e);
+    return weir__fail(e, WEIR_EIO, "the disk does not answer");
+}
+
+/* Nothing is shown of it, not even the heading. */
+static void a_hub_that_cannot_be_read_is_told(void **state)
+{
+    (void)state;
+    assert_int_equal(run(&weir__command_hub_create, "a --partitions 2"), 0);
+    looks = 2;
+    assert_int_equal(run(&weir__command_group_describe, "a"), 1);
+    assert_int_equal(looks, 0);
+    assert_string_equal(said_out, "");
+    assert_string_equal(said_err, "weir: group describe: the disk does not answer\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -364,6 +390,7 @@ int main(void)
         CASE(a_processor_is_told_its_group_once),
         CASE(a_store_that_cannot_be_opened),
         CASE(a_partition_that_cannot_be_read_is_told),
+        CASE(a_hub_that_cannot_be_read_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "cli/home.h"
 #include "weir/weir.h"
 
 #define FOUR                                                                                       \
@@ -154,9 +155,20 @@ void __wrap_weir_receiver_cancel(struct weir_receiver *);
 
 static bool interrupts; /* the next wait for events, once */
 static uint64_t missed; /* in front of the next events, once */
+static uint64_t lost;   /* events at the beginning that never come, up to the end that is known */
 static unsigned breaks; /* at this receive from now, and not after it; 0: never */
 static int broken = WEIR_EIO;
 static atomic_uint cancelled;
+
+/* In their place comes one that was published since. */
+static void pass_lost(struct weir_received *out)
+{
+    static struct weir_event newer;
+
+    newer = out->events[out->count - 1];
+    newer.sequence = lost;
+    *out = (struct weir_received){.events = &newer, .count = 1, .missed = lost};
+}
 
 int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t timeout_ms,
                                  struct weir_received *out, struct weir_error *err)
@@ -169,6 +181,7 @@ int __wrap_weir_receiver_receive(struct weir_receiver *r, size_t max, int64_t ti
     if (__real_weir_receiver_receive(r, max, timeout_ms, out, err) != 0) return err->code;
     if (missed > 0) out->missed = missed;
     missed = 0;
+    if (lost > 0) pass_lost(out);
     return 0;
 }
 
@@ -279,6 +292,36 @@ static void what_is_missing_is_told(void **state)
     assert_int_equal(missed, 0);
 }
 
+int __real_weir__home_reach(struct weir__home *, const struct weir__command *,
+                            const struct weir__common *, unsigned want);
+int __wrap_weir__home_reach(struct weir__home *, const struct weir__command *,
+                            const struct weir__common *, unsigned want);
+
+/* A folder from which events are lost without a word is like a server. */
+int __wrap_weir__home_reach(struct weir__home *h, const struct weir__command *self,
+                            const struct weir__common *common, unsigned want)
+{
+    int code = __real_weir__home_reach(h, self, common, want);
+
+    if (lost > 0) h->wire = true;
+    return code;
+}
+
+/* Also where the next event tells the same. */
+static void damage_in_front_of_the_end_is_told_once(void **state)
+{
+    static const struct step steps[] = {FOUR};
+
+    (void)state;
+    TAKE(steps);
+    lost = 2;
+    assert_int_equal(run(&weir__command_tail, "a --partition 1 --until-end"), 1);
+    lost = 0;
+    assert_string_equal(said_out, "");
+    assert_string_equal(said_err, "weir: tail: partition 1: events 0 to 1 are missing: they are "
+                                  "damaged; the server's log tells more\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +331,7 @@ int main(void)
         CASE(what_is_not_there_is_told),
         CASE(a_signal_ends_the_wait),
         CASE(what_is_missing_is_told),
+        CASE(damage_in_front_of_the_end_is_told_once),
         CASE(a_failure_ends_it),
         CASE(damage_is_passed_over),
     };
