@@ -145,12 +145,12 @@ bool weir__index_add(struct weir__index *x, uint32_t partition, const struct wei
     /* Sequence numbers are summed up along a chunk, so a hole in them begins another. */
     bool fresh = p->count == 0 || p->chunks[p->count - 1].count == WEIR__INDEX_CHUNK ||
                  e->sequence != p->next;
-    uint8_t *to = p->bytes.at + p->bytes.len;
+    uint8_t *to = p->bytes.cap - p->bytes.len < ENTRY_BYTES_MAX
+                      ? weir__buf_room(&p->bytes, ENTRY_BYTES_MAX)
+                      : p->bytes.at + p->bytes.len;
     struct chunk *c;
     size_t n;
 
-    if (p->bytes.cap - p->bytes.len < ENTRY_BYTES_MAX)
-        to = weir__buf_room(&p->bytes, ENTRY_BYTES_MAX);
     if (!to || (fresh && p->count == p->cap && !grow_chunks(p))) return false;
     if (p->reserved) p->reserved--;
     if (fresh) {
