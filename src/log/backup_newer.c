@@ -108,7 +108,9 @@ static int see_newer(const char *name, void *user)
         rc = has_batch(n->log, &seg, &any, &unread, n->err);
     }
     if (rc == WEIR_ENOTFOUND) return 0;
-    if (any && seg.h.number > n->segment) n->segment = seg.h.number;
+    if (rc == 0 && !any && seg.h.number > 0)
+        seg.h.number--; /* it is named when the next has a header */
+    if (seg.h.number > n->segment) n->segment = seg.h.number;
     if (rc == 0 && !any && unread)
         rc = weir__fail(n->err, WEIR_EIO, "segment %s, which may be newer than the control file",
                         name);

@@ -373,9 +373,9 @@ static int lacks_between(struct weir__recovery *r, const struct weir__found *to,
     return rc;
 }
 
-/* Whether the control file is an older copy that cannot be the beginning of what is there: a segment behind
- * those that it names has batches, which it gets only once the control file names it, and its last one has
- * expired, or one in between is lost. */
+/* Whether the control file is an older copy that cannot be the beginning of what is there: there is a segment
+ * that has a header only when the control file names the one before it, or batches, which it gets only once it
+ * is named itself; and the last one that it names has expired, or one in between is lost. */
 static int is_outdated(struct weir__recovery *r, bool *out)
 {
     const struct weir__control *c = &r->log->control;
@@ -391,7 +391,7 @@ static int is_outdated(struct weir__recovery *r, bool *out)
         if (!f->readable || f->h.number <= c->last_segment || f->h.secret != c->secret) continue;
         if (f->h.number - c->last_segment >= SEGMENTS_MAX) continue; /* it is none of the row */
         rc = weir__adopt_probe(r, f);
-        if (rc != 0 || !has_batches(r, f)) continue;
+        if (rc != 0 || (f->h.number == c->last_segment + 1 && !has_batches(r, f))) continue;
         rc = lacks_between(r, f, &lacks);
         *out = rc == 0 && (!with_last || lacks);
     }
@@ -409,6 +409,7 @@ int weir__gather(struct weir__recovery *r)
     for (size_t i = 0; i < r->found_count && log->control.secret == 0; i++)
         if (r->found[i].readable) log->control.secret = r->found[i].h.secret;
     if (rc == 0) rc = is_outdated(r, &old);
+    log->found = weir__log_said_end(&log->control);
     if (old) log->control.active = (struct weir__control_active){0};
     if (rc == 0 && (r->no_control || old)) rc = weir__rebuild_control(r);
     if (rc == 0) rc = make_row(r);
@@ -416,6 +417,8 @@ int weir__gather(struct weir__recovery *r)
     drop_overlaps(r);
     rc = weir__adopt(r);
     if (rc == 0) rc = weir__adopt_beyond(r);
+    if (rc == 0 && r->no_control && log->segment_count == 1 && log->segments[0]->lost)
+        rc = weir__rebuild_refuse(r);
     if (rc == 0) rc = size_to_row(r);
     if (rc != 0) return rc;
     chain_segments(r);

@@ -31,6 +31,12 @@ static uint64_t oldest_of(const struct weir__recovery *r, uint64_t newest)
     return oldest;
 }
 
+int weir__rebuild_refuse(struct weir__recovery *r)
+{
+    return weir__fail(r->err, WEIR_ECORRUPT,
+                      "neither the control file nor the header of any segment can be read");
+}
+
 /* What all headers know, that of a spare among them. */
 static void learn(struct weir__recovery *r, uint32_t *partitions)
 {
@@ -57,9 +63,7 @@ int weir__rebuild_control(struct weir__recovery *r)
     uint32_t partitions = log->o.partitions;
 
     learn(r, &partitions);
-    if (!newest && c->secret == 0)
-        return weir__fail(r->err, WEIR_ECORRUPT,
-                          "neither the control file nor the header of any segment can be read");
+    if (!newest && c->secret == 0) return weir__rebuild_refuse(r);
     c->version = 2;
     c->last_segment = newest ? newest->h.number : 1;
     c->first_segment = oldest_of(r, c->last_segment);

@@ -101,8 +101,9 @@ int weir__adopt(struct weir__recovery *);
 /* The segments that the control file does not know yet, though they have batches. */
 int weir__adopt_beyond(struct weir__recovery *);
 
-/* A control file from the segments' headers. WEIR_ECORRUPT: none can be read. */
+/* A control file from the segments' headers. WEIR_ECORRUPT: none can be read, which is refused. */
 int weir__rebuild_control(struct weir__recovery *);
+int weir__rebuild_refuse(struct weir__recovery *);
 
 /* Opens and walks the last segment. */
 int weir__active_open(struct weir__recovery *);

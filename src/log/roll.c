@@ -61,11 +61,10 @@ int weir__log_push_segment(struct weir__log *log, struct weir__segment *seg, str
     return 0;
 }
 
-int weir__log_write_control(struct weir__log *log, struct weir_error *err)
+static int write_control(struct weir__log *log, struct weir_error *err)
 {
     struct weir__file *f = log->control_file;
 
-    log->control.watermark = log->synced;
     log->control.keep = weir__retention_save(log);
     memcpy(log->control.heads, log->durable_heads, log->partitions * sizeof *log->heads);
     /* Both, for the one before names another epoch and perhaps another last segment: it could not
@@ -78,6 +77,42 @@ int weir__log_write_control(struct weir__log *log, struct weir_error *err)
             return weir__wrap(err, WEIR_EFAILED, "syncing the control file");
     }
     return 0;
+}
+
+static void say_end(struct weir__control *c, const struct weir__log_end *end)
+{
+    c->last_segment = end->last_segment;
+    c->active = end->active;
+    c->watermark = end->watermark;
+    c->epoch_start = end->epoch_start;
+    c->epoch = end->epoch;
+}
+
+struct weir__log_end weir__log_said_end(const struct weir__control *c)
+{
+    return (struct weir__log_end){c->last_segment, c->active, c->watermark, c->epoch_start,
+                                  c->epoch};
+}
+
+/* Whether the segment that has to be left first still is the last. */
+static bool is_to_be_left(const struct weir__log *log)
+{
+    return log->roll_first && log->opening == WEIR__LOG_EPOCH_WAITS &&
+           log->control.last_segment == log->segments[log->segment_count - 1]->h.number;
+}
+
+int weir__log_write_control(struct weir__log *log, struct weir_error *err)
+{
+    struct weir__control *c = &log->control;
+    struct weir__log_end end;
+    int rc;
+
+    c->watermark = log->synced;
+    end = weir__log_said_end(c);
+    if (is_to_be_left(log)) say_end(c, &log->found);
+    rc = write_control(log, err);
+    say_end(c, &end);
+    return rc;
 }
 
 void weir__log_name_active(struct weir__log *log, const struct weir__segment *seg)

@@ -64,6 +64,14 @@ struct weir__log_pending {
  * room: then the log is read only, and the first append that finds room ends the opening. */
 enum weir__log_opening { WEIR__LOG_EPOCH_WAITS, WEIR__LOG_EPOCH_BEGUN };
 
+/* What a control file says of the end of the log. */
+struct weir__log_end {
+    uint64_t last_segment;
+    struct weir__control_active active;
+    uint64_t watermark, epoch_start;
+    uint32_t epoch;
+};
+
 /* A batch that the disk did not give. */
 struct weir__log_unread {
     uint64_t position;
@@ -124,10 +132,10 @@ struct weir__log {
     struct weir__control control; /* the leader's, with control_file */
     uint32_t epoch;
     enum weir__log_opening opening;
-    bool must_roll; /* nothing more may be written to the active segment */
-    bool
-        roll_first; /* it is left before the control file names this opening: behind that, nobody would
-                        know any more that what lies behind its end is not to be written over */
+    bool must_roll;  /* nothing more may be written to the active segment */
+    bool roll_first; /* it is left before the control file names this opening, which would say that
+                        nothing lies behind its end. Until then that file says what it said: */
+    struct weir__log_end found;
 
     struct weir__segment **segments;
     size_t segment_count, segment_cap;
@@ -286,6 +294,7 @@ int weir__log_roll(struct weir__log *, struct weir_error *); /* lock held, let g
 /* Both copies, one after the other: should either go bad, the other knows the last segment and the
  * epoch, without which acknowledged batches would pass for ghosts. The leader's, without the lock.
  * WEIR_EFAILED: a sync failed, the caller stops the log. */
+struct weir__log_end weir__log_said_end(const struct weir__control *);
 int weir__log_write_control(struct weir__log *, struct weir_error *);
 /* The control file is going to call this segment the active one. */
 void weir__log_name_active(struct weir__log *, const struct weir__segment *);

@@ -249,6 +249,63 @@ static void a_bad_end_is_not_written_over(void **state)
         }
 }
 
+/* What is done to a log that has no room to begin, and writes the control file. */
+enum meanwhile { NOTHING, MARK, GROW, EXPIRE };
+
+/* It may have been acknowledged: an opening without room to leave its segment says nothing of the end. */
+static void check_bad_end_without_room(struct workload *w, enum meanwhile what)
+{
+    struct copy *c = test_calloc(1, sizeof *c);
+    uint8_t was[5000], is[5000];
+    char path[64];
+    uint64_t at;
+
+    w->options.retain_ms = DAY_MS;
+    w->history->may_expire = w->history->may_damage = true;
+    open_and_close(w, 20);
+    open_log(w);
+    workload_roll(w);
+    assert_int_equal(workload_close(w), 0);
+    take_copy(w->disk, c);
+    open_log(w);
+    put(w, 1, 5000);
+    at = w->log->tail.end - weir__log_active(w->log)->h.base;
+    put(w, 2, 5000);
+    snprintf(path, sizeof path, WORKLOAD_DIR "/%s", weir__log_active(w->log)->name);
+    assert_int_equal(workload_close(w), 0);
+    put_copy(w->disk, c);
+    simfs_flip(w->disk, path, (at + 4000) * 8);
+    simfs_peek(w->disk, path, was, sizeof was, at);
+    simfs_capacity(w->disk, simfs_used(w->disk));
+    if (what == EXPIRE) simclock_pass(&w->clock, 2 * DAY_MS);
+    open_log(w);
+    assert_int_equal(w->log->opening, WEIR__LOG_EPOCH_WAITS);
+    simclock_pass(&w->clock, 2000);
+    if (what == MARK) weir__log_step(w->log, NULL);
+    if (what == GROW) assert_int_equal(weir__log_grow(w->log, w->log->partitions + 1, NULL), 0);
+    if (what == EXPIRE) weir__log_step(w->log, NULL);
+    assert_int_equal(workload_close(w), 0);
+    simfs_capacity(w->disk, 0);
+    open_log(w);
+    put(w, 1, 9000);
+    simfs_peek(w->disk, path, is, sizeof is, at);
+    assert_memory_equal(was, is, sizeof was);
+    test_free(c);
+    w->history->violations = 0; /* its number is given again: what cannot be known */
+}
+
+static void a_bad_end_is_not_named_without_room(void **state)
+{
+    (void)state;
+    for (int what = NOTHING; what <= EXPIRE; what++) {
+        struct workload *w;
+
+        set_up((void **)&w);
+        check_bad_end_without_room(w, (enum meanwhile)what);
+        assert_int_equal(tear_down((void **)&w), 0);
+    }
+}
+
 /* It has no secret, and yet the segments of version 2 behind it are known. */
 static void a_control_file_of_version_1_is_old(void **state)
 {
@@ -370,6 +427,7 @@ int main(void)
         CASE(a_backup_of_this_opening_is_no_older),
         CASE(what_is_damaged_is_not_cut),
         cmocka_unit_test(a_bad_end_is_not_written_over),
+        cmocka_unit_test(a_bad_end_is_not_named_without_room),
         CASE(a_control_file_of_version_1_is_old),
         CASE(a_control_file_is_outlived),
         cmocka_unit_test(whenever_the_power_went),

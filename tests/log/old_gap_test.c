@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "log/backup.h"
 #include "log/old_control.h"
 
 static size_t files_of(struct simfs *disk)
@@ -106,6 +107,39 @@ static void an_old_control_file_whose_last_file_is_empty(void **state)
     simfs_put(w->disk, WORKLOAD_DIR "/00000003.seg", "", 0);
     w->history->may_damage = true;
     check_later(w, c, next);
+    test_free(c);
+}
+
+/* It has no batch yet, but a header, which it gets only once the control file names the lost one. */
+static void a_gap_in_front_of_an_empty_segment(void **state)
+{
+    struct workload *w = *state;
+    struct weir__backup_log log = {simfs_fs(w->disk), WORKLOAD_DIR, w->options.hub_id};
+    struct weir__backup_moment m;
+    struct copy *c = test_calloc(1, sizeof *c);
+    char lost[64];
+    uint64_t next;
+
+    open_log(w);
+    put(w, 0, 5000);
+    assert_int_equal(workload_close(w), 0);
+    take_copy(w->disk, c);
+    open_log(w);
+    workload_roll(w);
+    for (int i = 0; i < 5; i++) put(w, 1, 5000);
+    snprintf(lost, sizeof lost, WORKLOAD_DIR "/%s", weir__log_active(w->log)->name);
+    workload_roll(w);
+    next = w->log->heads[1].next_sequence;
+    assert_int_equal(workload_close(w), 0);
+    put_copy(w->disk, c);
+    assert_int_equal(simfs_fs(w->disk)->ops->remove(simfs_fs(w->disk), lost, NULL), 0);
+    assert_int_equal(weir__backup_moment_take(&log, &m, NULL), 0);
+    assert_int_equal(weir__backup_check_newer(&log, &m, NULL), WEIR_ECORRUPT);
+    weir__backup_moment_fini(&m);
+    w->history->may_damage = true;
+    open_log(w);
+    assert_int_equal(w->log->heads[1].next_sequence, next);
+    history_check(w->history, w->log, true);
     test_free(c);
 }
 
@@ -261,6 +295,7 @@ int main(void)
         CASE(a_gap_without_a_control_file),
         CASE(a_gap_behind_the_first_segment_without_a_control_file),
         CASE(a_gap_without_a_control_file_and_the_last_header),
+        CASE(a_gap_in_front_of_an_empty_segment),
         CASE(a_segment_from_nowhere_is_ignored),
         CASE(an_empty_segment_behind_an_old_control_file),
         CASE(a_damaged_segment_behind_an_old_control_file),

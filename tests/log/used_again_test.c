@@ -209,6 +209,25 @@ static void the_header_of_a_spare_may_be_all_that_is_left(void **state)
     history_check(w->history, w->log, true);
 }
 
+/* And when nothing else is, nobody knows where to go on: the log does not begin anew. */
+static void a_spare_alone_is_no_log(void **state)
+{
+    struct workload *w = *state;
+    struct weir__fs *fs = simfs_fs(w->disk);
+    struct weir_error err = {0};
+    char path[64];
+
+    run_to_spare(w);
+    for (size_t i = w->log->segment_count; i-- > 0;) {
+        path_of(w->log->segments[i], path);
+        assert_int_equal(fs->ops->remove(fs, path, NULL), 0);
+    }
+    assert_int_equal(workload_close(w), 0);
+    lose_control(w);
+    assert_int_equal(weir__log_open(&w->log, &w->options, &err), WEIR_ECORRUPT);
+    assert_non_null(strstr(err.text, "neither the control file nor the header of any segment"));
+}
+
 /* Nor is it a file without a header, one of which may be a segment that is missing. */
 static void a_bad_spare_is_nothing_to_a_backup(void **state)
 {
@@ -244,6 +263,7 @@ int main(void)
         CASE(a_spare_goes_while_a_segment_is_lost),
         CASE(the_newest_segment_is_not_what_its_file_was),
         CASE(the_header_of_a_spare_may_be_all_that_is_left),
+        CASE(a_spare_alone_is_no_log),
         CASE(a_bad_spare_is_nothing_to_a_backup),
     };
 
